@@ -1,0 +1,85 @@
+//! The two questions. Every wall, door and dialect calls these functions and nothing else.
+
+use crate::host_rule::Destination;
+use crate::origin::Origin;
+use crate::path_rule::{Access, HostPath, PathRule};
+use crate::{NetworkPolicy, Policy};
+use serde::Serialize;
+use std::net::IpAddr;
+
+/// The answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Yes.
+    Allowed,
+    /// No.
+    Denied,
+    /// Yes, but on a folder that is the sandbox's own: the host's files of that name are neither seen nor changed.
+    Private,
+}
+
+/// The answer about a path.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathDecision {
+    /// Yes, no, or private.
+    pub verdict: Verdict,
+    /// The rule that decided, where one did.
+    pub rule: Option<PathRule>,
+    /// Whose word it was.
+    pub origin: Origin,
+    /// Why, as a phrase: `outside the writable roots`, `credential store: ssh keys`.
+    pub reason: String,
+    /// The smallest rule that would allow it, as a line of policy; `None` where no rule may.
+    pub remedy: Option<String>,
+}
+
+/// The answer about a destination.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HostDecision {
+    /// `Allowed` or `Denied`.
+    pub verdict: Verdict,
+    /// Index into [`NetworkPolicy::rules`] of the rule that decided.
+    pub rule: Option<usize>,
+    /// Whose word it was.
+    pub origin: Origin,
+    /// A stable code for logs: `allowed`, `no_rule`, `denied_by_rule`, `port`, `ceiling`, `no_network`.
+    pub code: &'static str,
+    /// Why, as a phrase.
+    pub reason: String,
+    /// The flag that would allow it; `None` where none may.
+    pub remedy: Option<String>,
+}
+
+/// The answer about a resolved address of an allowed destination.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AddressDecision {
+    /// `Allowed` or `Denied`.
+    pub verdict: Verdict,
+    /// A stable code: `public`, `named_by_rule`, `loopback`, `private`, `link_local`, `cgnat`, `metadata`, `multicast`,
+    /// `reserved`, `own_address`.
+    pub code: &'static str,
+}
+
+impl Policy {
+    /// May this path be read, may it be written?
+    pub fn may_path(&self, path: &HostPath, access: Access) -> PathDecision {
+        let _ = (path, access);
+        todo!()
+    }
+
+    /// May this destination be reached? Ceilings are applied here as well.
+    pub fn may_connect(&self, destination: &Destination) -> HostDecision {
+        let _ = destination;
+        todo!()
+    }
+}
+
+impl NetworkPolicy {
+    /// May a connection to `destination`, which a rule allows, go to `address`, to which its name resolved? Embedded
+    /// IPv4 forms are unwrapped first. `own` are this host's own addresses.
+    pub fn may_address(&self, destination: &Destination, address: IpAddr, own: &[IpAddr]) -> AddressDecision {
+        let _ = (destination, address, own);
+        todo!()
+    }
+}

@@ -1,0 +1,1 @@
+//! The built-in tables: credential stores, control sockets, protected names, withheld variables.

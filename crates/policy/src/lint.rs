@@ -1,0 +1,1 @@
+//! Judgements on a finished policy: what is allowed but dangerous.

@@ -1,0 +1,2 @@
+//! House checks, generated files and benchmarks: `cargo xtask <task>`.
+fn main() {}
