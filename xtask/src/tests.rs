@@ -1,0 +1,19 @@
+//! The one command that runs every test.
+
+use crate::run;
+use anyhow::Result;
+use std::path::Path;
+
+/// Installs what the tests need, builds the program, runs the unit, property and corpus tests, then the end-to-end suite.
+pub(crate) fn run(root: &Path, quick: bool) -> Result<()> {
+    if !quick {
+        run::program(root, "bash", &["tests/install-peers.sh"])?;
+    }
+    run::cargo(root, &["test", "--workspace", "--exclude", "ringfence-e2e", "--all-features", "--locked"])?;
+    if !quick {
+        // The suite runs the program as its users do: built for release.
+        run::cargo(root, &["build", "--release", "--locked", "-p", "ringfence-cli"])?;
+        run::cargo(root, &["test", "--locked", "-p", "ringfence-e2e"])?;
+    }
+    Ok(())
+}
