@@ -1,1 +1,3 @@
 //! sys
+pub mod files;
+pub mod host;
