@@ -1,11 +1,17 @@
 //! The two questions. Every wall, door and dialect calls these functions and nothing else.
+//!
+//! ```text
+//! Policy::may_path(path, access)                       files
+//! Policy::may_connect(destination)                     hosts
+//! Policy::may_address(destination, address, own)       what an allowed name resolved to
+//! ```
 
-use crate::host_rule::Destination;
+mod host;
+mod path;
+
 use crate::origin::Origin;
-use crate::path_rule::{Access, HostPath, PathRule};
-use crate::{NetworkPolicy, Policy};
+use crate::path_rule::PathRule;
 use serde::Serialize;
-use std::net::IpAddr;
 
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -32,6 +38,8 @@ pub struct PathDecision {
     pub reason: String,
     /// The smallest rule that would allow it, as a line of policy; `None` where no rule may.
     pub remedy: Option<String>,
+    /// The flag that would allow it for one run; `None` where none may.
+    pub flag: Option<String>,
 }
 
 /// The answer about a destination.
@@ -39,11 +47,12 @@ pub struct PathDecision {
 pub struct HostDecision {
     /// `Allowed` or `Denied`.
     pub verdict: Verdict,
-    /// Index into [`NetworkPolicy::rules`] of the rule that decided.
+    /// Index into [`NetworkPolicy::rules`](crate::NetworkPolicy::rules) of the rule that decided.
     pub rule: Option<usize>,
     /// Whose word it was.
     pub origin: Origin,
-    /// A stable code for logs: `allowed`, `no_rule`, `denied_by_rule`, `port`, `ceiling`, `no_network`.
+    /// A stable code for logs: `allowed`, `no_rule`, `denied_by_rule`, `port`, `ceiling`, `no_network`, `metadata`, and
+    /// for a destination that is an address, the codes of [`AddressDecision`].
     pub code: &'static str,
     /// Why, as a phrase.
     pub reason: String,
@@ -57,29 +66,8 @@ pub struct AddressDecision {
     /// `Allowed` or `Denied`.
     pub verdict: Verdict,
     /// A stable code: `public`, `named_by_rule`, `loopback`, `private`, `link_local`, `cgnat`, `metadata`, `multicast`,
-    /// `reserved`, `own_address`.
+    /// `reserved`, `own_address`, `denied_by_rule`, `ceiling`.
     pub code: &'static str,
-}
-
-impl Policy {
-    /// May this path be read, may it be written?
-    pub fn may_path(&self, path: &HostPath, access: Access) -> PathDecision {
-        let _ = (path, access);
-        todo!()
-    }
-
-    /// May this destination be reached? Ceilings are applied here as well.
-    pub fn may_connect(&self, destination: &Destination) -> HostDecision {
-        let _ = destination;
-        todo!()
-    }
-}
-
-impl NetworkPolicy {
-    /// May a connection to `destination`, which a rule allows, go to `address`, to which its name resolved? Embedded
-    /// IPv4 forms are unwrapped first. `own` are this host's own addresses.
-    pub fn may_address(&self, destination: &Destination, address: IpAddr, own: &[IpAddr]) -> AddressDecision {
-        let _ = (destination, address, own);
-        todo!()
-    }
+    /// Why, as a phrase.
+    pub reason: String,
 }

@@ -7,35 +7,44 @@
 //!
 //! ```text
 //! Policy::may_path(path, access)        may this file be read, may it be written?
-//! Policy::may_connect(destination)      may this host and port be reached?
+//! Policy::may_connect(destination)      may this host and port be reached, and (may_address) at this address?
 //! ```
 //!
 //! This crate never reads a file, resolves a name, or knows what a mount or a system call is.
 
+pub mod address;
 pub mod decide;
 pub mod defaults;
 pub mod env_rule;
 pub mod event;
 pub mod fragment;
 pub mod glob;
+pub mod host;
 pub mod host_rule;
 pub mod layer;
 pub mod limits;
 pub mod lint;
 pub mod origin;
 pub mod path_rule;
+pub mod protected_name;
 pub mod request_rule;
 pub mod secret;
+
+mod name_glob;
+mod public_suffix;
+mod punycode;
 
 pub use decide::{AddressDecision, HostDecision, PathDecision, Verdict};
 pub use env_rule::{EnvPolicy, EnvRule};
 pub use event::{Event, EventSink};
 pub use fragment::{Ceiling, Fragment};
-pub use host_rule::{Destination, Host, HostName, HostPattern, HostRule, HostVerb, PortRule, PortSet, Protocol};
-pub use layer::{Finding, merge};
+pub use glob::PathGlob;
+pub use host_rule::{Destination, Host, HostName, HostPattern, HostRule, HostVerb, PortRule, PortSet, Protocol, Wide};
+pub use layer::{Base, Finding, merge};
 pub use limits::Limits;
 pub use origin::{Layer, Origin, Source};
 pub use path_rule::{Access, HostPath, PathPattern, PathRule, PathVerb};
+pub use protected_name::{ProtectedKind, ProtectedName};
 
 use serde::{Deserialize, Serialize};
 
@@ -111,8 +120,8 @@ pub struct Home {
     pub origin: Origin,
 }
 
-/// What stands in the place of the home folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What stands in the place of the home folder, strictest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HomeMode {
     /// Nothing that stays: a temporary folder. The strictest.
@@ -121,30 +130,6 @@ pub enum HomeMode {
     Private,
     /// The real home, read-only, without the credential stores.
     Visible,
-}
-
-/// A name that a host program would execute or obey later.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ProtectedName {
-    /// Path below any writable folder, as a component pattern relative to any depth: `.git/hooks`, `.mcp.json`,
-    /// `.claude/settings*.json`.
-    pub pattern: String,
-    /// Whether the name protects a whole folder or one file.
-    pub kind: ProtectedKind,
-    /// What would run or obey it, for the denial message: `git would run it`.
-    pub why: String,
-    /// Who added it.
-    pub origin: Origin,
-}
-
-/// What a [`ProtectedName`] names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProtectedKind {
-    /// A file, or a folder with everything below it.
-    Any,
-    /// A git configuration file: judged by key once calls are brokered, whole until then.
-    GitConfig,
 }
 
 /// Rules over the network.

@@ -23,7 +23,7 @@ pub enum Layer {
 }
 
 /// What a rule was written in.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// A policy file.
@@ -39,7 +39,7 @@ pub enum Source {
 }
 
 /// Layer, source and place of a rule.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Origin {
     /// Whose word it is.
     pub layer: Layer,

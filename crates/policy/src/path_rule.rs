@@ -1,6 +1,6 @@
 //! Rules over paths.
 
-use crate::glob::PathGlob;
+use crate::glob::{GlobError, PathGlob};
 use crate::origin::Origin;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
@@ -70,12 +70,31 @@ impl HostPath {
 
     /// How many names below the root: 0 for `/`.
     pub fn depth(&self) -> usize {
-        self.components().count()
+        let path = self.bytes();
+        if path == b"/" { 0 } else { path.iter().filter(|&&b| b == b'/').count() }
     }
 
     /// Whether this path is `base` or lies below it.
     pub fn is_within(&self, base: &HostPath) -> bool {
-        self.0.starts_with(&base.0)
+        self.tail_below(base).is_some()
+    }
+
+    /// The names between `base` and this path; `None` when this path does not lie within `base`.
+    pub(crate) fn names_below(&self, base: &HostPath) -> Option<impl Iterator<Item = &[u8]>> {
+        self.tail_below(base).map(|tail| tail.split(|&b| b == b'/').filter(|name| !name.is_empty()))
+    }
+
+    /// The bytes behind `base`. Both are normalised, so that equal bytes up to a slash are equal components; comparing
+    /// them at once keeps a decision over many rules cheap.
+    fn tail_below(&self, base: &HostPath) -> Option<&[u8]> {
+        let (path, base) = (self.bytes(), base.bytes());
+        let tail = path.strip_prefix(base)?;
+        (base == b"/" || tail.is_empty() || tail.first() == Some(&b'/')).then_some(tail)
+    }
+
+    /// The bytes of the path.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.as_os_str().as_encoded_bytes()
     }
 
     /// The path of `name` in this folder. `name` must be one component; anything else is normalised away.
@@ -88,6 +107,15 @@ impl HostPath {
     /// The folder that holds this path; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         self.0.parent().map(|p| Self(p.to_owned()))
+    }
+
+    /// The path for people, with `~` in the place of the home folder.
+    pub fn shortened(&self, home: &HostPath) -> String {
+        match self.tail_below(home) {
+            Some(_) if home.0.parent().is_none() => self.to_string(),
+            Some(tail) => format!("~{}", String::from_utf8_lossy(tail)),
+            None => self.to_string(),
+        }
     }
 
     /// The last name; `None` for the root.
@@ -109,7 +137,7 @@ impl Serialize for HostPath {
 }
 
 /// What is asked of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
     /// Read, list, execute.
@@ -119,7 +147,7 @@ pub enum Access {
 }
 
 /// What a rule says of the paths it matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathVerb {
     /// Reading is allowed; says nothing of writing.
@@ -133,13 +161,75 @@ pub enum PathVerb {
 }
 
 /// Which paths a rule matches.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathPattern {
     /// The path itself and everything below it. Wildcard characters in it mean themselves.
     Subtree(HostPath),
     /// Everything that the pattern matches, and everything below what it matches.
     Glob(PathGlob),
+}
+
+impl PathPattern {
+    /// Parses an absolute path or pattern; what holds no wildcard is a [`PathPattern::Subtree`].
+    ///
+    /// # Errors
+    /// As [`PathGlob::parse`].
+    pub fn parse(text: &str) -> Result<Self, GlobError> {
+        let glob = PathGlob::parse(text)?;
+        Ok(if glob.is_literal() { Self::Subtree(glob.base) } else { Self::Glob(glob) })
+    }
+
+    /// Whether the pattern is a path, which beats a pattern with wildcards at the same node.
+    pub fn is_exact(&self) -> bool {
+        match self {
+            Self::Subtree(_) => true,
+            Self::Glob(_) => false,
+        }
+    }
+
+    /// The depth of the node through which the pattern covers the path: the path itself or a folder above it; the
+    /// deepest, when there are several. `None`: the pattern does not cover the path.
+    pub fn match_depth(&self, path: &HostPath) -> Option<usize> {
+        match self {
+            Self::Subtree(base) => path.is_within(base).then(|| base.depth()),
+            Self::Glob(glob) => glob.match_depth(path),
+        }
+    }
+
+    /// Whether something strictly below the folder may be matched by itself, so that a search must enter it.
+    pub fn could_match_below(&self, folder: &HostPath) -> bool {
+        match self {
+            Self::Subtree(base) => base != folder && base.is_within(folder),
+            Self::Glob(glob) => glob.could_match_below(folder),
+        }
+    }
+
+    /// Whether exactly this path is matched; what lies below it is covered, but not matched.
+    pub fn matches(&self, path: &HostPath) -> bool {
+        match self {
+            Self::Subtree(base) => base == path,
+            Self::Glob(glob) => glob.matches(path),
+        }
+    }
+
+    /// The path, or the longest folder without wildcards.
+    pub fn base(&self) -> &HostPath {
+        match self {
+            Self::Subtree(base) => base,
+            Self::Glob(glob) => &glob.base,
+        }
+    }
+}
+
+/// The pattern as [`PathPattern::parse`] reads it back.
+impl std::fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Subtree(base) => f.write_str(&crate::name_glob::escape(&base.to_string())),
+            Self::Glob(glob) => glob.fmt(f),
+        }
+    }
 }
 
 /// One rule over paths.
