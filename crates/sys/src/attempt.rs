@@ -20,7 +20,8 @@ fn from_raw(done: libc::c_long) -> Tried {
 /// # Errors
 /// The kernel's answer.
 pub fn read(path: &Path) -> Tried {
-    rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty()).map(drop)
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty())
+        .map(drop)
 }
 
 /// Opens an existing file for writing, and writes nothing.
@@ -28,7 +29,8 @@ pub fn read(path: &Path) -> Tried {
 /// # Errors
 /// The kernel's answer.
 pub fn open_write(path: &Path) -> Tried {
-    rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty()).map(drop)
+    rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty())
+        .map(drop)
 }
 
 /// Makes a file in a folder that never gets a name (open(2), `O_TMPFILE`).

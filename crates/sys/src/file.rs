@@ -194,8 +194,8 @@ pub fn write_existing(path: impl AsRef<Path>, content: &[u8]) -> Result<(), SysE
 /// See [`write_existing`].
 pub fn write_existing_at(dir: impl AsFd, path: impl AsRef<Path>, content: &[u8]) -> Result<(), SysError> {
     let path = path.as_ref();
-    let fd = rustix::fs::openat(dir, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
-        .at("openat", || quoted(path))?;
+    let fd =
+        rustix::fs::openat(dir, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).at("openat", || quoted(path))?;
     write_once(&fd, content, path)
 }
 

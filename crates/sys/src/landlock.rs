@@ -54,9 +54,7 @@ pub fn restrict(abi: u32, grants: &[(OwnedFd, Grant)], scopes: Scopes) -> Result
             // Rights of folders on a file are refused with EINVAL (landlock_add_rule(2)).
             access &= AccessFs::from_file(abi);
         }
-        created = created
-            .add_rule(PathBeneath::new(fd.as_fd(), access))
-            .map_err(|e| error("landlock_add_rule", e))?;
+        created = created.add_rule(PathBeneath::new(fd.as_fd(), access)).map_err(|e| error("landlock_add_rule", e))?;
     }
     let status = created.restrict_self().map_err(|e| error("landlock_restrict_self", e))?;
     if status.ruleset == RulesetStatus::FullyEnforced {

@@ -54,5 +54,5 @@ pub mod signal;
 #[cfg(target_os = "linux")]
 pub mod socket;
 
-pub use error::{Errno, SysError};
 pub(crate) use error::{Context, failed, last_errno};
+pub use error::{Errno, SysError};

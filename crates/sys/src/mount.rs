@@ -93,8 +93,7 @@ pub fn new_filesystem(
     options: &[(&str, &str)],
     attributes: Attributes,
 ) -> Result<OwnedFd, SysError> {
-    let context =
-        rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).at("fsopen", || format!("{kind:?}"))?;
+    let context = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).at("fsopen", || format!("{kind:?}"))?;
     for (key, value) in options {
         let set = if value.is_empty() {
             rustix::mount::fsconfig_set_flag(&context, *key)

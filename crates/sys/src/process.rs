@@ -2,8 +2,8 @@
 
 use crate::{Context, Errno, SysError, failed, last_errno};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use rustix::process::{DumpableBehavior, Signal};
 pub use rustix::process::Pid;
+use rustix::process::{DumpableBehavior, Signal};
 use std::convert::Infallible;
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,8 @@ pub fn exit_now(status: i32) -> ! {
 /// # Errors
 /// prctl(2) fails.
 pub fn set_undumpable() -> Result<(), SysError> {
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at("prctl", || "PR_SET_DUMPABLE, 0".to_owned())
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .at("prctl", || "PR_SET_DUMPABLE, 0".to_owned())
 }
 
 /// Dies with the thread that made it (`PR_SET_PDEATHSIG`, `SIGKILL`).
@@ -161,9 +162,7 @@ pub fn fill_stdio() -> Result<(), SysError> {
 pub fn fresh_keyring() -> Result<bool, SysError> {
     const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;
     // SAFETY: with a null name an anonymous keyring is made; no memory is read.
-    let id = unsafe {
-        libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>())
-    };
+    let id = unsafe { libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
     if id >= 0 {
         return Ok(true);
     }

@@ -122,9 +122,8 @@ pub struct Arrived {
 pub fn take(fd: impl AsFd) -> Result<Option<Arrived>, SysError> {
     let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
     // SAFETY: read(2) writes at most the given number of bytes into the buffer.
-    let n = unsafe {
-        libc::read(fd.as_fd().as_raw_fd(), info.as_mut_ptr().cast(), size_of::<libc::signalfd_siginfo>())
-    };
+    let n =
+        unsafe { libc::read(fd.as_fd().as_raw_fd(), info.as_mut_ptr().cast(), size_of::<libc::signalfd_siginfo>()) };
     if n < 0 {
         return match crate::last_errno() {
             Errno::AGAIN | Errno::INTR => Ok(None),

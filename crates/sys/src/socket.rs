@@ -31,11 +31,9 @@ pub fn send(to: impl AsFd, message: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(),
     if fds.len() > MAX_FDS || (!fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds))) {
         return Err(SysError::new("sendmsg", format!("{} descriptors", fds.len()), Errno::MSGSIZE));
     }
-    rustix::io::retry_on_intr(|| {
-        rustix::net::sendmsg(&to, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL)
-    })
-    .map(drop)
-    .at("sendmsg", || format!("{} bytes, {} descriptors", message.len(), fds.len()))
+    rustix::io::retry_on_intr(|| rustix::net::sendmsg(&to, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL))
+        .map(drop)
+        .at("sendmsg", || format!("{} bytes, {} descriptors", message.len(), fds.len()))
 }
 
 /// A message that arrived.
@@ -54,7 +52,7 @@ pub struct Received {
 pub fn receive(from: impl AsFd, blocking: crate::file::Blocking) -> Result<Option<Received>, SysError> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut buffer = [0u8; 4096];
+    let mut buffer = [0u8; 16384];
     let mut flags = RecvFlags::CMSG_CLOEXEC;
     if blocking == crate::file::Blocking::No {
         flags |= RecvFlags::DONTWAIT;
