@@ -1,1 +1,3 @@
-//! enforce
+//! Turns a plan into a running process.
+
+pub mod probe;
