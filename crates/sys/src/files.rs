@@ -4,9 +4,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// What an entry is; links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,6 +71,37 @@ pub fn list_dir(path: &Path) -> io::Result<Vec<(OsString, EntryKind)>> {
         entries.push((OsStr::from_bytes(name.to_bytes()).to_owned(), kind));
     }
     Ok(entries)
+}
+
+/// Where a path leads after following every symlink. The kernel walks the path once (`O_PATH`) and names the result,
+/// where realpath(3) asks about each component.
+///
+/// # Errors
+/// As open(2) and readlink(2).
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    let fd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let name = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())?;
+    let real = PathBuf::from(OsString::from_vec(name.into_bytes()));
+    // What was deleted has no name any more; the kernel says so by a suffix that a living file may have as well
+    // (proc_pid_fd(5)).
+    let deleted = real.as_os_str().as_bytes().ends_with(b" (deleted)") && real.symlink_metadata().is_err();
+    if real.is_absolute() && !deleted { Ok(real) } else { Err(rustix::io::Errno::NOENT.into()) }
+}
+
+/// The whole content of a file of `/proc` or `/sys`, whose size is not known before it is read. Few large reads: the
+/// kernel makes some of these files anew for each.
+///
+/// # Errors
+/// As open(2) and read(2).
+pub fn read_generated(path: &str) -> io::Result<Vec<u8>> {
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut content = Vec::with_capacity(16 * 1024);
+    loop {
+        content.reserve(8 * 1024);
+        if rustix::io::read(&fd, rustix::buffer::spare_capacity(&mut content))? == 0 {
+            return Ok(content);
+        }
+    }
 }
 
 /// Opens a regular file for reading without following a link in its last component and without waiting for a FIFO's
@@ -206,6 +237,26 @@ mod tests {
                 ("link", EntryKind::Symlink),
                 ("target", EntryKind::File)
             ]
+        );
+    }
+
+    #[test]
+    fn real_paths_are_those_of_the_library() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        symlink("a", dir.path().join("l")).unwrap();
+        let asked = dir.path().join("l/b/../b");
+        assert_eq!(real_path(&asked).unwrap(), std::fs::canonicalize(&asked).unwrap());
+        assert!(real_path(&dir.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn generated_files_are_read_to_their_end() {
+        assert_eq!(read_generated("/proc/self/status").unwrap().last(), Some(&b'\n'));
+        assert!(
+            read_generated("/proc/self/mountinfo")
+                .unwrap()
+                .starts_with(&std::fs::read("/proc/self/mountinfo").unwrap()[..20])
         );
     }
 

@@ -15,8 +15,8 @@ pub fn own_group(text: &str) -> Option<&str> {
 
 /// Where a child group can be made whose limits work.
 pub(super) fn facts(mounts: &[Mount]) -> CgroupFacts {
-    let text = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    find(mounts, &text)
+    let text = ringfence_sys::files::read_generated("/proc/self/cgroup").unwrap_or_default();
+    find(mounts, &String::from_utf8_lossy(&text))
 }
 
 fn find(mounts: &[Mount], own: &str) -> CgroupFacts {

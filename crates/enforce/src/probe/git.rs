@@ -133,7 +133,7 @@ fn real(base: &Path, bytes: &[u8]) -> Option<PathBuf> {
     if trimmed.is_empty() {
         return None;
     }
-    std::fs::canonicalize(base.join(OsStr::from_bytes(trimmed))).ok()
+    ringfence_sys::files::real_path(&base.join(OsStr::from_bytes(trimmed))).ok()
 }
 
 /// `core.worktree` of a git configuration; the last one counts, as for git.

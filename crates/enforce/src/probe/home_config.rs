@@ -8,7 +8,9 @@ use super::secrets::{holds_secret, read_small};
 use super::{Env, Note};
 use ringfence_plan::facts::Toolchain;
 use ringfence_policy::HostPath;
-use ringfence_sys::files::entry_kind;
+use ringfence_sys::files::{entry_kind, list_dir};
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Shown as they are.
@@ -83,7 +85,10 @@ pub(super) fn find(
     shown: &mut Vec<Toolchain>,
     notes: &mut Vec<Note>,
 ) {
-    let mut finder = Finder { home, workspace, shown, notes };
+    // Two listings instead of a question for each name: most of the names are not there.
+    let top = names_in(home);
+    let config = names_in(&home.join(".config"));
+    let mut finder = Finder { home, workspace, top, config, shown, notes };
     for (why, paths) in PLAIN {
         for path in *paths {
             finder.show(&within(home, path), why);
@@ -97,6 +102,10 @@ pub(super) fn find(
     finder.git(env);
 }
 
+fn names_in(folder: &HostPath) -> Option<HashSet<OsString>> {
+    Some(list_dir(folder.as_path()).ok()?.into_iter().map(|(name, _)| name).collect())
+}
+
 fn within(home: &HostPath, path: &str) -> HostPath {
     HostPath::new(home.as_path().join(path)).unwrap_or_else(|_| home.clone())
 }
@@ -104,16 +113,29 @@ fn within(home: &HostPath, path: &str) -> HostPath {
 struct Finder<'a> {
     home: &'a HostPath,
     workspace: &'a HostPath,
+    /// Names in the home; `None` when it cannot be listed.
+    top: Option<HashSet<OsString>>,
+    /// Names in its `.config`, which is a folder of its own; `None` when it is not, or cannot be listed.
+    config: Option<HashSet<OsString>>,
     shown: &'a mut Vec<Toolchain>,
     notes: &'a mut Vec<Note>,
 }
 
 impl Finder<'_> {
+    /// Whether something of that name can be there at all.
+    fn may_exist(&self, path: &HostPath) -> bool {
+        let mut names = path.components().skip(self.home.depth());
+        let (Some(first), second) = (names.next(), names.next()) else { return true };
+        let has = |names: &Option<HashSet<OsString>>, name: &OsStr| names.as_ref().is_none_or(|n| n.contains(name));
+        has(&self.top, first) && (first != ".config" || second.is_none_or(|second| has(&self.config, second)))
+    }
+
     fn show(&mut self, path: &HostPath, why: &str) {
         let useful = path.is_within(self.home)
             && path != self.home
             && !path.is_within(self.workspace)
             && !self.shown.iter().any(|t| path.is_within(&t.path))
+            && self.may_exist(path)
             && entry_kind(path.as_path()).is_ok();
         if useful {
             self.shown.push(Toolchain { path: path.clone(), why: why.to_owned() });
@@ -122,9 +144,11 @@ impl Finder<'_> {
 
     /// Shows a file and returns its text, unless it holds a secret.
     fn show_checked(&mut self, path: &HostPath, why: &str) -> Option<String> {
-        entry_kind(path.as_path()).ok()?;
+        if path.is_within(self.home) && !self.may_exist(path) {
+            return None;
+        }
         // Dotfiles are often links into a repository of dotfiles: the file counts that is there in the end.
-        let real = std::fs::canonicalize(path.as_path()).ok()?;
+        let real = ringfence_sys::files::real_path(path.as_path()).ok()?;
         let text = read_small(&real)?;
         if holds_secret(&text) {
             self.notes.push(Note {

@@ -11,6 +11,10 @@ pub(super) fn version(release: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
+fn read_text(path: &str) -> Option<String> {
+    String::from_utf8(ringfence_sys::files::read_generated(path).ok()?).ok()
+}
+
 /// Settings that decide over user namespaces. `None`: this kernel has no such setting, or it cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sysctls {
@@ -25,7 +29,7 @@ pub struct Sysctls {
 impl Sysctls {
     /// Reads them.
     pub fn read() -> Self {
-        let read = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();
+        let read = |path: &str| read_text(path)?.trim().parse().ok();
         Self {
             max_user_namespaces: read("/proc/sys/user/max_user_namespaces"),
             unprivileged_userns_clone: read("/proc/sys/kernel/unprivileged_userns_clone"),
@@ -48,10 +52,10 @@ pub enum AppArmor {
 impl AppArmor {
     /// Reads it. The old place, `attr/current`, belongs to whichever security module is first, so it is not asked.
     pub fn read() -> Self {
-        match std::fs::read_to_string("/proc/self/attr/apparmor/current") {
-            Err(_) => Self::Absent,
-            Ok(text) if text.trim() == "unconfined" => Self::Unconfined,
-            Ok(text) => Self::Profile(text.trim().to_owned()),
+        match read_text("/proc/self/attr/apparmor/current") {
+            None => Self::Absent,
+            Some(text) if text.trim() == "unconfined" => Self::Unconfined,
+            Some(text) => Self::Profile(text.trim().to_owned()),
         }
     }
 }

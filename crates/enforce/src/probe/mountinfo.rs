@@ -20,7 +20,7 @@ pub struct Mount {
 
 /// Reads the mounts of this process's namespace.
 pub(super) fn read() -> Result<Vec<Mount>, ProbeError> {
-    match std::fs::read("/proc/self/mountinfo") {
+    match ringfence_sys::files::read_generated("/proc/self/mountinfo") {
         Ok(bytes) => Ok(parse(&bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(ProbeError::NoProc),
         Err(source) => Err(ProbeError::Proc { file: "/proc/self/mountinfo", source }),

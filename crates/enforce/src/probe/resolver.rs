@@ -15,7 +15,7 @@ pub(super) fn files(hostname: String) -> ResolverFiles {
 }
 
 fn real(path: impl AsRef<Path>) -> Option<HostPath> {
-    HostPath::new(std::fs::canonicalize(path).ok()?).ok()
+    HostPath::new(ringfence_sys::files::real_path(path.as_ref()).ok()?).ok()
 }
 
 #[cfg(test)]

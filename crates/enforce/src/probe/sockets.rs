@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 pub(super) fn bound() -> Vec<HostPath> {
-    parse(&std::fs::read("/proc/net/unix").unwrap_or_default())
+    parse(&ringfence_sys::files::read_generated("/proc/net/unix").unwrap_or_default())
 }
 
 /// The eighth field is the path and may hold spaces. Abstract names start with `@`; a relative path cannot be placed.

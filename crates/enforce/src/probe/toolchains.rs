@@ -184,7 +184,8 @@ impl Finder<'_> {
         if folder.is_within(self.workspace) || self.shared(folder) || entry_kind(folder.as_path()).is_err() {
             return;
         }
-        if !self.show_root(folder) {
+        let whole = self.show_root(folder).is_some_and(|root| root.parts.is_empty());
+        if !self.is_shown(folder) {
             match tool_of(folder) {
                 Some(tool) if !self.too_wide(&tool) && self_contained(&tool) => {
                     self.show(&tool, "tool that PATH names")
@@ -192,8 +193,11 @@ impl Finder<'_> {
                 _ => self.show(folder, "PATH entry"),
             }
         }
-        self.links_of(folder);
-        if let Ok(real) = std::fs::canonicalize(folder.as_path())
+        // What a version manager links to is its own; its folder of programs can be long.
+        if !whole {
+            self.links_of(folder);
+        }
+        if let Ok(real) = ringfence_sys::files::real_path(folder.as_path())
             && let Ok(real) = HostPath::new(real)
             && real != *folder
         {
@@ -213,7 +217,7 @@ impl Finder<'_> {
             }
             // The link's own words must hold inside, and so must the place to which they lead in the end.
             self.around(&target, "linked from a PATH entry");
-            if let Ok(real) = std::fs::canonicalize(target.as_path())
+            if let Ok(real) = ringfence_sys::files::real_path(target.as_path())
                 && let Ok(real) = HostPath::new(real)
                 && real != target
             {
@@ -224,7 +228,7 @@ impl Finder<'_> {
 
     /// Shows a program with what it is likely to need: its version manager, its package folder, its tool folder.
     fn around(&mut self, program: &HostPath, why: &str) {
-        if !program.is_within(self.home) || self.is_shown(program) || self.show_root(program) {
+        if !program.is_within(self.home) || self.is_shown(program) || self.show_root(program).is_some() {
             return;
         }
         if let Some(modules) = up_to(program, "node_modules") {
@@ -242,16 +246,20 @@ impl Finder<'_> {
     }
 
     fn around_folder(&mut self, folder: &HostPath) {
-        if folder.is_within(self.home) && !self.is_shown(folder) && !self.show_root(folder) && !self.shared(folder) {
+        if folder.is_within(self.home)
+            && !self.is_shown(folder)
+            && self.show_root(folder).is_none()
+            && !self.shared(folder)
+        {
             self.show(folder, "PATH entry");
         }
     }
 
-    /// Shows the parts of the version manager in which `path` lies. `false`: in none.
-    fn show_root(&mut self, path: &HostPath) -> bool {
+    /// Shows the parts of the version manager in which `path` lies; `None`: in none.
+    fn show_root(&mut self, path: &HostPath) -> Option<&'static Root> {
         // The innermost counts: `.local/share/uv/tools` may lie below another root.
         let inner = self.roots.iter().filter(|(at, _)| path.is_within(at)).max_by_key(|(at, _)| at.depth());
-        let Some((at, root)) = inner.map(|(at, root)| (at.clone(), *root)) else { return false };
+        let (at, root) = inner.map(|(at, root)| (at.clone(), *root))?;
         if root.parts.is_empty() {
             self.show(&at, root.why);
         } else if root.parts.iter().any(|part| path.as_path().starts_with(at.as_path().join(part))) {
@@ -261,9 +269,9 @@ impl Finder<'_> {
                 }
             }
         } else {
-            return false;
+            return None;
         }
-        true
+        Some(root)
     }
 
     fn companions(&mut self) {
@@ -314,7 +322,7 @@ fn leads_home(folder: &HostPath, home: &HostPath) -> Option<HostPath> {
     if !volatile.iter().any(|v| folder.as_path().starts_with(v)) || home.as_path().starts_with("/tmp") {
         return None;
     }
-    let real = HostPath::new(std::fs::canonicalize(folder.as_path()).ok()?).ok()?;
+    let real = HostPath::new(ringfence_sys::files::real_path(folder.as_path()).ok()?).ok()?;
     real.is_within(home).then_some(real)
 }
 

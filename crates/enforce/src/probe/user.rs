@@ -50,7 +50,7 @@ pub(super) fn home(env: Env<'_>, accounts: &[Account], uid: u32) -> Result<HostP
         }
     };
     let unusable = |source| ProbeError::HomeUnusable { home: named.clone(), source };
-    let real = std::fs::canonicalize(named.as_path()).map_err(unusable)?;
+    let real = ringfence_sys::files::real_path(named.as_path()).map_err(unusable)?;
     if !real.is_dir() {
         return Err(unusable(std::io::ErrorKind::NotADirectory.into()));
     }

@@ -25,7 +25,7 @@ impl FsView for RealView {
     }
 
     fn canonical(&self, path: &HostPath) -> Option<HostPath> {
-        HostPath::new(std::fs::canonicalize(path.as_path()).ok()?).ok()
+        HostPath::new(ringfence_sys::files::real_path(path.as_path()).ok()?).ok()
     }
 
     fn children(&self, path: &HostPath) -> Result<Vec<(OsString, Kind)>, String> {
