@@ -1,0 +1,1 @@
+use crate::runner::Trial; pub fn collect(_: &mut Vec<Trial>) {}
