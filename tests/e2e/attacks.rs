@@ -7,7 +7,10 @@ use crate::wall::Wall;
 
 /// Cases that belong to later work. They run all the same: one that holds already is counted as passed.
 const LATER: &[(&str, &str)] = &[
-    ("fr-07-host-atomic-save-drops-mask", "next: broker (the guardian puts a cover back when the host replaces a file)"),
+    (
+        "fr-07-host-atomic-save-drops-mask",
+        "next: broker (the guardian puts a cover back when the host replaces a file)",
+    ),
     ("pe-02-git-fsmonitor", "next: broker (keys of git's config are judged one by one)"),
     ("pe-03-git-config-worktree", "next: broker (a protected name that does not exist at the start)"),
     ("pe-06-git-dir-swapped", "next: broker (a protected name that is moved away and made anew)"),
@@ -25,7 +28,14 @@ const LATER: &[(&str, &str)] = &[
 const MAY_REFUSE: &[&str] = &["cf-02-broken-policy", "fw-04-writable-root-becomes-link"];
 
 /// Cases whose control cannot show the effect on every machine; any other control that shows nothing is a failure.
-const CONTROL_MAY_FAIL: &[&str] = &["tt-03-tioclinux-paste", "pe-20-crontab-at", "ne-06-icmp", "ke-05-int80-abi", "fw-17-sysctl-core-pattern", "ke-06-userfaultfd"];
+const CONTROL_MAY_FAIL: &[&str] = &[
+    "tt-03-tioclinux-paste",
+    "pe-20-crontab-at",
+    "ne-06-icmp",
+    "ke-05-int80-abi",
+    "fw-17-sysctl-core-pattern",
+    "ke-06-userfaultfd",
+];
 
 /// Cases that reach for everything on the machine, so that nothing may run beside them.
 const ALONE: &[&str] = &["pr-02-kill-broadcast", "tt-05-other-terminal", "re-01-fork-flood", "tt-01-tiocsti"];
@@ -38,7 +48,9 @@ pub fn collect(trials: &mut Vec<Trial>) {
     for who in [Who::User, Who::Root] {
         for case in cases.clone() {
             let cost = if ALONE.contains(&case.id.as_str()) { Cost::Alone } else { Cost::Quick };
-            trials.push(Trial::new(format!("attacks::{}::{}", who.name(), case.id), cost, move |stage| one(stage, who, &case)));
+            trials.push(Trial::new(format!("attacks::{}::{}", who.name(), case.id), cost, move |stage| {
+                one(stage, who, &case)
+            }));
         }
     }
 }
@@ -61,9 +73,15 @@ fn one(stage: &Stage, who: Who, case: &Attack) -> Outcome {
     };
     if let Some(seen) = control.filter(|s| !s.escaped) {
         if CONTROL_MAY_FAIL.contains(&id) {
-            return Outcome::Skipped(format!("not applicable: {id} does nothing here without a sandbox either: {}", case.needs));
+            return Outcome::Skipped(format!(
+                "not applicable: {id} does nothing here without a sandbox either: {}",
+                case.needs
+            ));
         }
-        return Outcome::Failed(format!("the control shows nothing: without a sandbox the attempt must succeed\n{}", seen.text));
+        return Outcome::Failed(format!(
+            "the control shows nothing: without a sandbox the attempt must succeed\n{}",
+            seen.text
+        ));
     }
     let seen = match case.attempt(stage, who, stage.wall) {
         Ok(seen) => seen,
@@ -73,7 +91,9 @@ fn one(stage: &Stage, who: Who, case: &Attack) -> Outcome {
     match (seen.escaped, seen.ran, later) {
         (true, _, Some(why)) => Outcome::Skipped(why.into()),
         (true, _, None) => Outcome::Failed(format!("escaped ({})\n{}", case.class, seen.text)),
-        (false, false, _) if !MAY_REFUSE.contains(&id) => Outcome::Failed(format!("the attempt did not start, which shows nothing\n{}", seen.text)),
+        (false, false, _) if !MAY_REFUSE.contains(&id) => {
+            Outcome::Failed(format!("the attempt did not start, which shows nothing\n{}", seen.text))
+        }
         (false, _, Some(_)) => Outcome::Passed("holds already, though listed for later".into()),
         (false, _, None) => Outcome::Passed(String::new()),
     }

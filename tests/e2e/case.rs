@@ -42,7 +42,9 @@ pub fn load<T: serde::de::DeserializeOwned>(name: &str) -> Vec<T> {
     let path = crate::stage::here().join("corpus").join(name);
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
-    lines.map(|(n, l)| serde_json::from_str(l).unwrap_or_else(|e| panic!("{}:{}: {e}", path.display(), n + 1))).collect()
+    lines
+        .map(|(n, l)| serde_json::from_str(l).unwrap_or_else(|e| panic!("{}:{}: {e}", path.display(), n + 1)))
+        .collect()
 }
 
 impl Attack {
@@ -91,13 +93,18 @@ impl Attack {
             verify.status,
             tail(&said.replace(&*fresh.dir.to_string_lossy(), ""), 900),
         );
-        Ok(Seen { escaped: verify.status != 0 || !lines.is_empty(), ran: said.lines().any(|l| l.trim_end() == "RAN"), text })
+        Ok(Seen {
+            escaped: verify.status != 0 || !lines.is_empty(),
+            ran: said.lines().any(|l| l.trim_end() == "RAN"),
+            text,
+        })
     }
 
     fn launch(&self, stage: &Stage, fresh: &Fresh, wall: Wall, env: &Env) -> Result<Ran, String> {
         let script = fresh.ws.join("zz_attempt.sh");
         let mut text = String::new();
-        for name in ["WS", "OUT", "MARK", "HOSTDEV", "HOSTHOME", "SHMDEV", "W4", "W6", "WDNS", "IMDS", "LPORT", "HOME"] {
+        for name in ["WS", "OUT", "MARK", "HOSTDEV", "HOSTHOME", "SHMDEV", "W4", "W6", "WDNS", "IMDS", "LPORT", "HOME"]
+        {
             text += &format!("export {name}='{}'\n", env[name]);
         }
         text += &fs::read_to_string(fresh.ws.join("case.env")).unwrap_or_default();
@@ -135,7 +142,9 @@ impl Attack {
         if self.tty {
             let account = stage.account();
             let owner = if fresh.who == Who::Root { (0, 0) } else { (account.uid, account.gid) };
-            let seen = Terminal::open(owner).and_then(|t| t.run(&command, &[], limit)).map_err(|e| format!("no terminal: {e}"))?;
+            let seen = Terminal::open(owner)
+                .and_then(|t| t.run(&command, &[], limit))
+                .map_err(|e| format!("no terminal: {e}"))?;
             let _ = fs::write(&log, &seen.ran.out);
             let _ = fs::write(fresh.state.join("tty_pending"), &seen.pending);
             return Ok(seen.ran);

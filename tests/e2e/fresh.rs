@@ -129,7 +129,10 @@ impl Fresh {
             let _ = fs::remove_file(f);
         }
         if let Ok(id) = fs::read_to_string(self.state.join("shmid")) {
-            let _ = std::process::Command::new("ipcrm").args(["-m", id.trim()]).stderr(std::process::Stdio::null()).status();
+            let _ = std::process::Command::new("ipcrm")
+                .args(["-m", id.trim()])
+                .stderr(std::process::Stdio::null())
+                .status();
         }
     }
 
@@ -158,7 +161,11 @@ impl Drop for Fresh {
         self.clean();
         if std::env::var_os("RINGFENCE_E2E_KEEP").is_none() && fs::remove_dir_all(&self.dir).is_err() {
             // Caches of package managers hold folders without write permission.
-            let _ = std::process::Command::new("chmod").args(["-R", "u+rwX"]).arg(&self.dir).stderr(std::process::Stdio::null()).status();
+            let _ = std::process::Command::new("chmod")
+                .args(["-R", "u+rwX"])
+                .arg(&self.dir)
+                .stderr(std::process::Stdio::null())
+                .status();
             let _ = fs::remove_dir_all(&self.dir);
         }
     }

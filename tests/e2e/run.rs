@@ -30,7 +30,13 @@ impl Ran {
             s[from..].trim().to_owned()
         };
         let late = if self.timed_out { ", timed out" } else { "" };
-        format!("status {}{late} after {:.1} s\n  stdout: {}\n  stderr: {}", self.status, self.took.as_secs_f32(), end(&self.out), end(&self.err))
+        format!(
+            "status {}{late} after {:.1} s\n  stdout: {}\n  stderr: {}",
+            self.status,
+            self.took.as_secs_f32(),
+            end(&self.out),
+            end(&self.err)
+        )
     }
 }
 
@@ -82,7 +88,13 @@ pub fn run_with(command: &mut Command, limit: Duration, input: Input) -> Ran {
     let spawned = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
     let mut child = match spawned {
         Ok(c) => c,
-        Err(e) => return Ran { status: -1, err: format!("could not start {:?}: {e}", command.get_program()), ..Ran::default() },
+        Err(e) => {
+            return Ran {
+                status: -1,
+                err: format!("could not start {:?}: {e}", command.get_program()),
+                ..Ran::default()
+            };
+        }
     };
     if let Some(mut pipe) = child.stdin.take() {
         std::thread::spawn(move || {
@@ -128,7 +140,12 @@ fn collect((finished, bytes): &Drained) -> String {
 }
 
 /// Runs with both streams into one file, as the log of an attempt.
-pub fn run_into(command: &mut Command, log: &Path, limit: Duration, kill_after: Option<Duration>) -> std::io::Result<Ran> {
+pub fn run_into(
+    command: &mut Command,
+    log: &Path,
+    limit: Duration,
+    kill_after: Option<Duration>,
+) -> std::io::Result<Ran> {
     let start = Instant::now();
     let file = File::create(log)?;
     let mut child = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0).spawn()?;

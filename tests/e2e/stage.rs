@@ -69,7 +69,9 @@ impl Stage {
         let account = account(root)?;
         let home = if root { PathBuf::from("/home").join(&account.name) } else { home_of_caller()? };
         let base = home.join(format!("ringfence-e2e-{}", std::process::id()));
-        for d in [&base, &base.join("bin"), &base.join("rust"), &base.join("peers"), &base.join("world"), &base.join("git")] {
+        for d in
+            [&base, &base.join("bin"), &base.join("rust"), &base.join("peers"), &base.join("world"), &base.join("git")]
+        {
             fs::create_dir_all(d).map_err(|e| format!("{}: {e}", d.display()))?;
             open_to_all(d);
         }
@@ -88,7 +90,10 @@ impl Stage {
         }
         let mut stage = Self { base, bin, wall, root, account, annex: None, world: None };
         if root {
-            let annex = Command::new("unshare").args(["--mount", "--propagation", "private", "--", "cat"]).stdin(Stdio::piped()).spawn();
+            let annex = Command::new("unshare")
+                .args(["--mount", "--propagation", "private", "--", "cat"])
+                .stdin(Stdio::piped())
+                .spawn();
             let annex = annex.map_err(|e| format!("unshare: {e}"))?;
             std::thread::sleep(std::time::Duration::from_millis(200));
             stage.dress(annex.id())?;
@@ -100,7 +105,8 @@ impl Stage {
 
     pub fn describe(&self) -> String {
         let who = if self.root { format!("{} and root", self.account.name) } else { self.account.name.clone() };
-        let outside = if self.root { "with a pretended outside" } else { "without a pretended outside (that needs root)" };
+        let outside =
+            if self.root { "with a pretended outside" } else { "without a pretended outside (that needs root)" };
         format!("wall: {:?}, as {who}, {outside}", self.wall)
     }
 
@@ -146,7 +152,8 @@ impl Stage {
     /// Hands a file over to the user of a case.
     pub fn give(&self, who: Who, path: &Path) {
         if self.root && who == Who::User {
-            std::os::unix::fs::chown(path, Some(self.account.uid), Some(self.account.gid)).expect("chown a file of the case");
+            std::os::unix::fs::chown(path, Some(self.account.uid), Some(self.account.gid))
+                .expect("chown a file of the case");
         }
     }
 
@@ -167,7 +174,16 @@ impl Stage {
             }
             if who == Who::User {
                 let (uid, gid) = (self.account.uid.to_string(), self.account.gid.to_string());
-                push(&["/usr/bin/setpriv", "--reuid", &uid, "--regid", &gid, "--clear-groups", "--inh-caps=-all", "--"]);
+                push(&[
+                    "/usr/bin/setpriv",
+                    "--reuid",
+                    &uid,
+                    "--regid",
+                    &gid,
+                    "--clear-groups",
+                    "--inh-caps=-all",
+                    "--",
+                ]);
             }
         }
         push(&["/usr/bin/env", "-C", &cwd.to_string_lossy()]);
@@ -224,14 +240,28 @@ impl Stage {
         open_to_all(&resolv);
         self.dress(h)?;
         enter(h, &["-m"], &["mount", "--bind", &resolv.to_string_lossy(), "/etc/resolv.conf"])?;
-        enter(h, &["-n"], &["sh", "-c", &format!(
-            "ip link set lo up && ip link add h0 type veth peer name w0 && ip link set w0 netns {o} && ip addr add 10.9.9.1/24 dev h0 && \
+        enter(
+            h,
+            &["-n"],
+            &[
+                "sh",
+                "-c",
+                &format!(
+                    "ip link set lo up && ip link add h0 type veth peer name w0 && ip link set w0 netns {o} && ip addr add 10.9.9.1/24 dev h0 && \
              ip -6 addr add fd00:9::1/64 dev h0 nodad && ip link set h0 up"
-        )])?;
-        enter(o, &["-n"], &["sh", "-c",
-            "ip link set lo up && for a in 10.9.9.9/24 10.9.9.10/24 10.9.9.53/24 169.254.169.254/32; do ip addr add $a dev w0; done && \
-             ip -6 addr add fd00:9::9/64 dev w0 nodad && ip link set w0 up && ip route add default via 10.9.9.1"
-        ])?;
+                ),
+            ],
+        )?;
+        enter(
+            o,
+            &["-n"],
+            &[
+                "sh",
+                "-c",
+                "ip link set lo up && for a in 10.9.9.9/24 10.9.9.10/24 10.9.9.53/24 169.254.169.254/32; do ip addr add $a dev w0; done && \
+             ip -6 addr add fd00:9::9/64 dev w0 nodad && ip link set w0 up && ip route add default via 10.9.9.1",
+            ],
+        )?;
         enter(h, &["-n"], &["sh", "-c", "ip route add default via 10.9.9.9 && ip -6 route add default via fd00:9::9"])?;
         for (child, said) in [(&mut outside, outside_said), (&mut host, host_said)] {
             child.stdin.as_mut().ok_or("no stdin")?.write_all(b"go\n").map_err(|e| e.to_string())?;
@@ -272,14 +302,23 @@ impl Drop for Stage {
     }
 }
 
-fn expect_line(mut from: BufReader<std::process::ChildStdout>, word: &str) -> Result<BufReader<std::process::ChildStdout>, String> {
+fn expect_line(
+    mut from: BufReader<std::process::ChildStdout>,
+    word: &str,
+) -> Result<BufReader<std::process::ChildStdout>, String> {
     let mut line = String::new();
     from.read_line(&mut line).map_err(|e| e.to_string())?;
     if line.trim() == word { Ok(from) } else { Err(format!("the pretended outside said {line:?} and not {word:?}")) }
 }
 
 fn enter(pid: u32, spaces: &[&str], argv: &[&str]) -> Result<(), String> {
-    let r = Command::new("nsenter").args(["-t", &pid.to_string()]).args(spaces).arg("--").args(argv).output().map_err(|e| format!("nsenter: {e}"))?;
+    let r = Command::new("nsenter")
+        .args(["-t", &pid.to_string()])
+        .args(spaces)
+        .arg("--")
+        .args(argv)
+        .output()
+        .map_err(|e| format!("nsenter: {e}"))?;
     if r.status.success() { Ok(()) } else { Err(format!("{argv:?}: {}", String::from_utf8_lossy(&r.stderr))) }
 }
 
@@ -292,7 +331,9 @@ fn account(root: bool) -> Result<Account, String> {
     let name = std::env::var("RINGFENCE_TEST_USER").unwrap_or_else(|_| ACCOUNT.into());
     if lookup(|n, _| n == name).is_none() {
         // The password field `*` lets keys in and no password, which `!` would not (sshd(8), locked accounts).
-        let made = Command::new("useradd").args(["--create-home", "--user-group", "--shell", "/bin/bash", "--password", "*", &name]).status();
+        let made = Command::new("useradd")
+            .args(["--create-home", "--user-group", "--shell", "/bin/bash", "--password", "*", &name])
+            .status();
         if !made.is_ok_and(|s| s.success()) {
             return Err(format!("could not make the account {name}"));
         }

@@ -40,7 +40,11 @@ impl Terminal {
         grantpt(&master)?;
         unlockpt(&master)?;
         let path = PathBuf::from(ptsname(&master, Vec::new())?.to_string_lossy().into_owned());
-        let slave = OpenOptions::new().read(true).write(true).custom_flags(rustix::fs::OFlags::NOCTTY.bits().cast_signed()).open(&path)?;
+        let slave = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(rustix::fs::OFlags::NOCTTY.bits().cast_signed())
+            .open(&path)?;
         let _ = std::os::unix::fs::chown(&path, Some(owner.0), Some(owner.1));
         tcsetwinsize(&master, size(24, 80))?;
         Ok(Self { master: master.into(), slave })
@@ -91,7 +95,9 @@ impl Terminal {
             }
         }
         let after = tcgetattr(&self.slave)?;
-        let modes_kept = before.local_modes == after.local_modes && before.input_modes == after.input_modes && before.output_modes == after.output_modes;
+        let modes_kept = before.local_modes == after.local_modes
+            && before.input_modes == after.input_modes
+            && before.output_modes == after.output_modes;
         let out = String::from_utf8_lossy(&said).replace("\r\n", "\n");
         let ran = Ran { status: status.unwrap_or(-1), timed_out, out, took: start.elapsed(), ..Ran::default() };
         Ok(Seen { ran, pending: self.pending(), modes_kept })

@@ -38,8 +38,16 @@ struct Work {
 
 /// Programs that show that what a case needs is there.
 const PROGRAMS: &[(&str, &str)] = &[
-    ("default-jdk", "javac"), ("maven", "mvn"), ("docker-cli", "docker"), ("openssh-client", "ssh"), ("procps", "ps"), ("util-linux", "script"),
-    ("coreutils", "stty"), ("ncurses-bin", "tput"), ("python3-venv", "python3"), ("python3-pytest", "python3"),
+    ("default-jdk", "javac"),
+    ("maven", "mvn"),
+    ("docker-cli", "docker"),
+    ("openssh-client", "ssh"),
+    ("procps", "ps"),
+    ("util-linux", "script"),
+    ("coreutils", "stty"),
+    ("ncurses-bin", "tput"),
+    ("python3-venv", "python3"),
+    ("python3-pytest", "python3"),
 ];
 
 pub fn collect(trials: &mut Vec<Trial>) {
@@ -48,7 +56,9 @@ pub fn collect(trials: &mut Vec<Trial>) {
         for case in cases.clone() {
             let slow = case.limit_s.is_some() || !case.net.is_empty();
             let cost = if slow { Cost::Slow } else { Cost::Quick };
-            trials.push(Trial::new(format!("usability::{}::{}", who.name(), case.id), cost, move |stage| one(stage, who, &case)));
+            trials.push(Trial::new(format!("usability::{}::{}", who.name(), case.id), cost, move |stage| {
+                one(stage, who, &case)
+            }));
         }
     }
 }
@@ -71,16 +81,19 @@ fn one(stage: &Stage, who: Who, case: &Work) -> Outcome {
     // What does not work without a sandbox shows nothing about the sandbox.
     match attempt(stage, who, case, Wall::Nothing) {
         Ok(()) => Outcome::Failed(why),
-        Err(bare) => Outcome::Skipped(format!("{} does not work without a sandbox either: {}", case.id, bare.replace('\n', " "))),
+        Err(bare) => {
+            Outcome::Skipped(format!("{} does not work without a sandbox either: {}", case.id, bare.replace('\n', " ")))
+        }
     }
 }
 
 pub fn has_program(stage: &Stage, program: &str) -> bool {
     let found = |dir: PathBuf| dir.join(program).exists();
-    ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"].iter().any(|d| found(d.into())) || stage.rust_bin().is_some_and(|d| {
-        // The folder is only bound inside the tests' own mount namespace.
-        program == "cargo" || program == "rustc" || found(d)
-    })
+    ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"].iter().any(|d| found(d.into()))
+        || stage.rust_bin().is_some_and(|d| {
+            // The folder is only bound inside the tests' own mount namespace.
+            program == "cargo" || program == "rustc" || found(d)
+        })
 }
 
 /// The environment of somebody whose programs use the machine's registries.
@@ -97,7 +110,22 @@ pub fn work_env(stage: &Stage, fresh: &Fresh) -> Env {
 
 /// What the machine's own package clients are told by the environment.
 pub fn registry_env(env: &mut Env) {
-    const STARTS: &[&str] = &["npm_config_", "NPM_CONFIG_", "PIP_", "UV_", "CARGO_REGISTRIES_", "CARGO_HTTP_", "CARGO_NET_", "MAVEN_", "GOPROXY", "SSL_CERT_", "NODE_EXTRA_", "REQUESTS_CA_", "CURL_CA_", "GIT_SSL_"];
+    const STARTS: &[&str] = &[
+        "npm_config_",
+        "NPM_CONFIG_",
+        "PIP_",
+        "UV_",
+        "CARGO_REGISTRIES_",
+        "CARGO_HTTP_",
+        "CARGO_NET_",
+        "MAVEN_",
+        "GOPROXY",
+        "SSL_CERT_",
+        "NODE_EXTRA_",
+        "REQUESTS_CA_",
+        "CURL_CA_",
+        "GIT_SSL_",
+    ];
     for (k, v) in std::env::vars() {
         if STARTS.iter().any(|s| k.starts_with(s)) {
             env.insert(k, v);
@@ -114,7 +142,10 @@ fn attempt(stage: &Stage, who: Who, case: &Work, wall: Wall) -> Result<(), Strin
     }
     let host_env: Env = fresh.env(stage).into_iter().chain(env.clone()).collect();
     let bash = |text: &str| ["bash", "-c", if text.is_empty() { "true" } else { text }].map(str::to_owned);
-    let setup = run::run(&mut stage.command(who, Ground::Host, &fresh.ws, &host_env, &bash(&case.setup)), Duration::from_secs(180));
+    let setup = run::run(
+        &mut stage.command(who, Ground::Host, &fresh.ws, &host_env, &bash(&case.setup)),
+        Duration::from_secs(180),
+    );
     if !setup.ok() {
         return Err(format!("set-up: {}", setup.show()));
     }
@@ -122,17 +153,23 @@ fn attempt(stage: &Stage, who: Who, case: &Work, wall: Wall) -> Result<(), Strin
         fresh.folder(stage, &p);
     }
     let cwd = case.cwd.as_ref().map_or_else(|| fresh.ws.clone(), |c| expand(c, &host_env).into());
-    let spec = Spec { write: case.write.clone(), net: (!case.net.is_empty()).then(|| case.net.clone()), ..Spec::default() };
+    let spec =
+        Spec { write: case.write.clone(), net: (!case.net.is_empty()).then(|| case.net.clone()), ..Spec::default() };
     let argv = wall.argv(stage, &fresh, &spec, &["bash".into(), "-c".into(), case.command.clone()]);
     let limit = Duration::from_secs(case.limit_s.unwrap_or(60) * 3 / 2);
     let command = || stage.command(who, Ground::Host, &cwd, &env, &argv);
 
-    let action = |name: &str| case.keys.iter().find_map(|(after, k)| k.strip_prefix(name).map(|rest| (*after, rest.trim().to_owned())));
+    let action = |name: &str| {
+        case.keys.iter().find_map(|(after, k)| k.strip_prefix(name).map(|rest| (*after, rest.trim().to_owned())))
+    };
     let ran: Ran = if case.tty {
-        let keys: Vec<Key> = case.keys.iter().map(|(ms, text)| Key { after: Duration::from_millis(*ms), text: text.clone() }).collect();
+        let keys: Vec<Key> =
+            case.keys.iter().map(|(ms, text)| Key { after: Duration::from_millis(*ms), text: text.clone() }).collect();
         let account = stage.account();
         let owner = if who == Who::Root { (0, 0) } else { (account.uid, account.gid) };
-        let seen = Terminal::open(owner).and_then(|t| t.run(&command(), &keys, limit)).map_err(|e| format!("no terminal: {e}"))?;
+        let seen = Terminal::open(owner)
+            .and_then(|t| t.run(&command(), &keys, limit))
+            .map_err(|e| format!("no terminal: {e}"))?;
         if !seen.modes_kept {
             return Err(format!("the modes of the terminal are not as they were\n{}", seen.ran.show()));
         }
@@ -154,7 +191,10 @@ fn attempt(stage: &Stage, who: Who, case: &Work, wall: Wall) -> Result<(), Strin
         wrong.push(format!("the output does not match {:?}", case.expect_re));
     }
     if !case.check.is_empty() {
-        let r = run::run(&mut stage.command(who, Ground::Host, &fresh.ws, &host_env, &bash(&case.check)), Duration::from_secs(60));
+        let r = run::run(
+            &mut stage.command(who, Ground::Host, &fresh.ws, &host_env, &bash(&case.check)),
+            Duration::from_secs(60),
+        );
         if !r.ok() {
             wrong.push(format!("the check on the host fails: {}", tail(&r.err, 200)));
         }

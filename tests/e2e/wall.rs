@@ -61,7 +61,9 @@ impl Wall {
         match self {
             Self::Nothing => {}
             Self::Bwrap => {
-                let words = format!("/usr/bin/bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-all --die-with-parent --bind {ws} {ws} --chdir {ws}");
+                let words = format!(
+                    "/usr/bin/bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-all --die-with-parent --bind {ws} {ws} --chdir {ws}"
+                );
                 argv.extend(words.split(' ').map(str::to_owned));
                 let ssh = fresh.home.join(".ssh");
                 if ssh.exists() {
