@@ -31,6 +31,9 @@ pub struct Fragment {
     pub copies: Vec<CopyIn>,
     /// Rules over hosts.
     pub hosts: Vec<HostRule>,
+    /// Variables of the launcher's environment whose value, a URL, names a host that may be reached. The caller reads
+    /// them and makes rules of them.
+    pub allow_from_env: Vec<EnvHost>,
     /// Rules over requests.
     pub requests: Vec<RequestRule>,
     /// Ports out of the sandbox.
@@ -72,6 +75,7 @@ impl Fragment {
             unprotect: Vec::new(),
             copies: Vec::new(),
             hosts: Vec::new(),
+            allow_from_env: Vec::new(),
             requests: Vec::new(),
             publish: Vec::new(),
             host_ports: Vec::new(),
@@ -87,6 +91,15 @@ impl Fragment {
             ceiling: None,
         }
     }
+}
+
+/// A variable whose value names a host, such as `ANTHROPIC_BASE_URL`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct EnvHost {
+    /// Its name.
+    pub name: String,
+    /// Who asks for it.
+    pub origin: Origin,
 }
 
 /// The most that any source may allow. An absent list sets no bound.
