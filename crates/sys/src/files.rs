@@ -104,6 +104,11 @@ pub fn read_generated(path: &str) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Whether an open failed because a link stands in the place of the file (`ELOOP` with `O_NOFOLLOW`).
+pub fn refused_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ELOOP)
+}
+
 /// Opens a regular file for reading without following a link in its last component and without waiting for a FIFO's
 /// writer.
 ///
