@@ -4,11 +4,14 @@
 //! Policy::may_path(path, access)                       files
 //! Policy::may_connect(destination)                     hosts
 //! Policy::may_address(destination, address, own)       what an allowed name resolved to
+//! EnvPolicy::may_pass(name)                            variables
 //! ```
 
+mod env;
 mod host;
 mod path;
 
+use crate::env_rule::EnvRule;
 use crate::origin::Origin;
 use crate::path_rule::PathRule;
 use serde::Serialize;
@@ -70,4 +73,13 @@ pub struct AddressDecision {
     pub code: &'static str,
     /// Why, as a phrase.
     pub reason: String,
+}
+
+/// The answer about a variable of the launcher's environment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EnvDecision {
+    /// `Allowed` or `Denied`.
+    pub verdict: Verdict,
+    /// The rule that decided; `None`: nothing was said of it, so it is passed.
+    pub rule: Option<EnvRule>,
 }

@@ -1,6 +1,7 @@
 //! Path patterns with wildcards, matched component by component.
 
 use crate::name_glob::NameGlob;
+use crate::parts::{Part, Parts, State};
 use crate::path_rule::HostPath;
 use serde::Serialize;
 
@@ -17,16 +18,7 @@ pub struct PathGlob {
     /// The rest, as it was written.
     pub pattern: String,
     #[serde(skip)]
-    parts: Vec<Part>,
-}
-
-/// One component of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Part {
-    /// `**`.
-    AnyDepth,
-    /// Anything else.
-    Name(NameGlob),
+    parts: Parts,
 }
 
 /// Why a pattern cannot be used.
@@ -42,12 +34,6 @@ pub enum GlobError {
         problem: &'static str,
     },
 }
-
-/// Positions in a pattern, one bit each: the state of the match after some names.
-type States = u64;
-
-/// Patterns have at most this many components, so that a state fits into [`States`].
-const MAX_PARTS: usize = 60;
 
 impl PathGlob {
     /// Parses an absolute pattern.
@@ -93,9 +79,7 @@ impl PathGlob {
                 }
             }
         }
-        if parts.len() > MAX_PARTS {
-            return Err(malformed("it has more than 60 components"));
-        }
+        let parts = Parts::new(parts).map_err(malformed)?;
         Ok(Self { base, pattern: rest.join("/"), parts })
     }
 
@@ -106,7 +90,7 @@ impl PathGlob {
 
     /// Whether exactly this path is matched. What lies below a matched folder is not.
     pub fn matches(&self, path: &HostPath) -> bool {
-        self.walk(path).is_some_and(|walk| walk.now & self.accepting() != 0)
+        self.walk(path).is_some_and(|walk| self.parts.accepts(walk.now))
     }
 
     /// The depth of the deepest node on the way to `path` (itself included) that the pattern matches; `None` when it
@@ -120,55 +104,23 @@ impl PathGlob {
         if self.base.is_within(folder) {
             return *folder != self.base || !self.parts.is_empty();
         }
-        // A state that is not the end still waits for a name.
-        self.walk(folder).is_some_and(|walk| walk.now & (self.accepting() - 1) != 0)
-    }
-
-    fn accepting(&self) -> States {
-        1 << self.parts.len()
+        self.walk(folder).is_some_and(|walk| self.parts.can_go_on(walk.now))
     }
 
     /// Follows the names below the base; `None` when the path does not lie there.
     fn walk(&self, path: &HostPath) -> Option<Walk> {
         let names = path.names_below(&self.base)?;
         let mut depth = self.base.depth();
-        let mut now = self.closure(1);
-        let mut deepest = (now & self.accepting() != 0).then_some(depth);
+        let mut now = self.parts.start();
+        let mut deepest = self.parts.accepts(now).then_some(depth);
         for name in names {
             depth += 1;
-            now = self.step(now, name);
-            if now & self.accepting() != 0 {
+            now = self.parts.step(now, name);
+            if self.parts.accepts(now) {
                 deepest = Some(depth);
-            }
-            if now == 0 {
-                break;
             }
         }
         Some(Walk { now, deepest })
-    }
-
-    fn step(&self, now: States, name: &[u8]) -> States {
-        let mut next = 0;
-        for (i, part) in self.parts.iter().enumerate() {
-            if now & (1 << i) != 0 {
-                match part {
-                    Part::AnyDepth => next |= 1 << i,
-                    Part::Name(glob) if glob.matches(name) => next |= 1 << (i + 1),
-                    Part::Name(_) => {}
-                }
-            }
-        }
-        self.closure(next)
-    }
-
-    /// Adds the positions behind each `**`, which may match no name at all.
-    fn closure(&self, mut states: States) -> States {
-        for (i, part) in self.parts.iter().enumerate() {
-            if states & (1 << i) != 0 && *part == Part::AnyDepth {
-                states |= 1 << (i + 1);
-            }
-        }
-        states
     }
 }
 
@@ -181,7 +133,7 @@ impl std::fmt::Display for PathGlob {
 }
 
 struct Walk {
-    now: States,
+    now: State,
     deepest: Option<usize>,
 }
 

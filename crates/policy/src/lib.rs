@@ -31,10 +31,11 @@ pub mod request_rule;
 pub mod secret;
 
 mod name_glob;
+mod parts;
 mod public_suffix;
 mod punycode;
 
-pub use decide::{AddressDecision, HostDecision, PathDecision, Verdict};
+pub use decide::{AddressDecision, EnvDecision, HostDecision, PathDecision, Verdict};
 pub use env_rule::{EnvPolicy, EnvRule};
 pub use event::{Event, EventSink};
 pub use fragment::{Ceiling, Fragment};

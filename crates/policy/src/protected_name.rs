@@ -3,6 +3,7 @@
 use crate::glob::GlobError;
 use crate::name_glob::{NameGlob, fold};
 use crate::origin::Origin;
+use crate::parts::{Part, Parts};
 use crate::path_rule::HostPath;
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ pub struct ProtectedName {
     /// Who added it.
     pub origin: Origin,
     #[serde(skip)]
-    parts: Vec<NameGlob>,
+    parts: Parts,
 }
 
 /// What a [`ProtectedName`] names.
@@ -37,7 +38,7 @@ impl ProtectedName {
     /// is dropped, as is a slash at the end.
     ///
     /// # Errors
-    /// The pattern is empty, absolute, holds `..` or `**`, or a class or alternation in it is malformed.
+    /// The pattern is empty, absolute, or holds `..`, or a class or alternation in it is malformed.
     pub fn new(pattern: &str, kind: ProtectedKind, why: &str, origin: Origin) -> Result<Self, GlobError> {
         let malformed = |problem| GlobError::Malformed { pattern: pattern.to_owned(), problem };
         if pattern.starts_with('/') {
@@ -53,11 +54,17 @@ impl ProtectedName {
         if names.is_empty() {
             return Err(malformed("it names nothing"));
         }
-        if names.contains(&"..") || names.contains(&"**") {
-            return Err(malformed("`..` and `**` have no meaning inside a protected name"));
+        if names.contains(&"..") {
+            return Err(malformed("`..` has no meaning in a protected name"));
         }
-        let parts = names.iter().map(|name| NameGlob::parse(name).map(NameGlob::folded));
-        let parts = parts.collect::<Result<Vec<_>, _>>().map_err(malformed)?;
+        let mut parts = vec![Part::AnyDepth];
+        for name in &names {
+            parts.push(match *name {
+                "**" => Part::AnyDepth,
+                name => Part::Name(NameGlob::parse(name).map_err(malformed)?.folded()),
+            });
+        }
+        let parts = Parts::new(parts).map_err(malformed)?;
         Ok(Self { pattern: names.join("/"), kind, why: why.to_owned(), origin, parts })
     }
 
@@ -69,9 +76,14 @@ impl ProtectedName {
 
     /// The depth of the first node of this name strictly below depth `root`, on the way to the path.
     pub(crate) fn node_depth(&self, path: &Folded, root: usize) -> Option<usize> {
-        let ends = path.0.windows(self.parts.len()).zip(self.parts.len()..);
-        let matched = |names: &[Vec<u8>]| names.iter().zip(&self.parts).all(|(name, part)| part.matches(name));
-        ends.filter(|(_, end)| *end > root).find(|(names, _)| matched(names)).map(|(_, end)| end)
+        let mut now = self.parts.start();
+        for (name, depth) in path.0.iter().zip(1..) {
+            now = self.parts.step(now, name);
+            if depth > root && self.parts.accepts(now) {
+                return Some(depth);
+            }
+        }
+        None
     }
 }
 
@@ -124,10 +136,26 @@ mod tests {
 
     #[test]
     fn patterns_that_name_nothing_are_refused() {
-        for text in ["", "/", "**", "/etc/x", "a/../b", "a/**/b", "a/["] {
+        for text in ["", "/", "**", "/etc/x", "a/../b", "a/["] {
             let made = ProtectedName::new(text, ProtectedKind::Any, "test", Origin::builtin("test"));
             assert!(made.is_err(), "{text}");
         }
         assert_eq!(name("**/a/b/").pattern, "a/b");
+    }
+
+    #[test]
+    fn names_with_any_depth_inside() {
+        let hooks = name("*.git/modules/**/hooks");
+        for text in [
+            "/w/.git/modules/a/hooks/x",
+            "/w/.git/modules/a/b/c/hooks",
+            "/w/.git/modules/a/modules/b/hooks",
+            "/w/p.git/modules/hooks",
+        ] {
+            assert!(hooks.protects(&path(text), 1), "{text}");
+        }
+        for text in ["/w/.git/hooks", "/w/modules/a/hooks", "/w/.git/modules/a/hook"] {
+            assert!(!hooks.protects(&path(text), 1), "{text}");
+        }
     }
 }
