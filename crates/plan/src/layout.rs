@@ -1,0 +1,129 @@
+//! What stands at which path: the policy's answers at the paths where they change.
+//!
+//! A layout is a sparse tree. Each node says what the command finds there and below, until a deeper node says otherwise.
+//! The nodes are the paths that rules name (after following symlinks), what patterns matched, and places of ours; what
+//! stands at each is not decided here but asked of [`Policy::may_path`]. So the mounts cannot mean anything else than
+//! the answers that `why` prints, and the order of rules cannot matter.
+
+use crate::fs_view::Kind;
+use ringfence_policy::HostPath;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+#[cfg(doc)]
+use ringfence_policy::Policy;
+
+/// What the command finds at a path and below, strictest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Want {
+    /// Nothing that can be read.
+    Hidden,
+    /// A file system of ours.
+    Private(Place),
+    /// What is there on the host, read-only.
+    ReadOnly,
+    /// What is there on the host.
+    Writable,
+}
+
+/// A file system of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Place {
+    /// Empty at start, gone at the end.
+    Temporary,
+    /// In the place of the home folder.
+    Home,
+}
+
+impl Want {
+    /// Whether the host's own files are seen.
+    pub(crate) fn is_host(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::Writable)
+    }
+}
+
+/// One node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// What stands there.
+    pub(crate) want: Want,
+    /// What it is on the host.
+    pub(crate) kind: Kind,
+    /// The reason, for `explain`.
+    pub(crate) why: String,
+    /// Whether the folder must be a mount of its own although nothing changes at it: a mount point cannot be renamed
+    /// (rename(2), EBUSY), so what is protected below keeps its name.
+    pub(crate) pinned: bool,
+}
+
+/// The tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Layout {
+    nodes: BTreeMap<HostPath, Node>,
+    /// Symlinks to make in file systems of ours, so that a path that the policy names leads where it leads outside.
+    links: BTreeMap<HostPath, HostPath>,
+}
+
+impl Layout {
+    /// Puts a node; of two at the same path (two names of one file) the stricter stays.
+    pub(crate) fn put(&mut self, path: HostPath, want: Want, kind: Kind, why: impl Into<String>) {
+        let why = why.into();
+        match self.nodes.get_mut(&path) {
+            None => {
+                self.nodes.insert(path, Node { want, kind, why, pinned: false });
+            }
+            // The smaller text wins a tie, so that the order of rules does not show.
+            Some(node) if want < node.want || want == node.want && why < node.why => {
+                node.want = want;
+                node.why = why;
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Makes a folder keep its name; see [`Node::pinned`].
+    pub(crate) fn pin(&mut self, path: HostPath, why: &str) {
+        let want = self.want(&path);
+        let node = self.nodes.entry(path).or_insert_with(|| Node { want, kind: Kind::Dir, why: why.to_owned(), pinned: true });
+        node.pinned = true;
+    }
+
+    /// Puts a symlink.
+    pub(crate) fn link(&mut self, path: HostPath, target: HostPath) {
+        self.links.insert(path, target);
+    }
+
+    /// The node at exactly this path.
+    pub(crate) fn node(&self, path: &HostPath) -> Option<&Node> {
+        self.nodes.get(path)
+    }
+
+    /// What stands at a path: the word of the deepest node on the way to it. Without one, the host's, read-only.
+    pub(crate) fn want(&self, path: &HostPath) -> Want {
+        let mut at = Some(path.clone());
+        while let Some(path) = at {
+            if let Some(node) = self.nodes.get(&path) {
+                return node.want;
+            }
+            at = path.parent();
+        }
+        Want::ReadOnly
+    }
+
+    /// All nodes, in the order of paths.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&HostPath, &Node)> {
+        self.nodes.iter()
+    }
+
+    /// The nodes strictly below a path.
+    pub(crate) fn below<'a>(&'a self, path: &'a HostPath) -> impl Iterator<Item = (&'a HostPath, &'a Node)> {
+        // Paths are ordered by component, so everything below a path follows it without a gap.
+        let after = self.nodes.range((Bound::Excluded(path.clone()), Bound::Unbounded));
+        after.take_while(move |(below, _)| below.is_within(path))
+    }
+
+    /// All symlinks, in the order of paths.
+    pub(crate) fn links(&self) -> impl Iterator<Item = (&HostPath, &HostPath)> {
+        self.links.iter()
+    }
+}
