@@ -24,9 +24,16 @@ pub mod proof;
 pub mod seccomp;
 pub mod status;
 
+mod assemble;
+mod layout;
+mod sockets;
+mod survey;
+mod system;
+mod walk;
+
 pub use doors::DoorsPlan;
 pub use facts::HostFacts;
-pub use fs_view::{FsView, Kind};
+pub use fs_view::{FsView, Kind, MemoryView};
 pub use landlock::LandlockPlan;
 pub use limits::LimitsPlan;
 pub use mounts::MountOp;
@@ -69,6 +76,8 @@ pub struct Plan {
     /// The command's whole environment.
     #[serde(serialize_with = "env::serialize")]
     pub env: Vec<(OsString, OsString)>,
+    /// What became of each variable, and why.
+    pub environment: Vec<env::Variable>,
     /// Where the command starts.
     pub cwd: HostPath,
     /// Listeners to be made inside.
@@ -94,6 +103,9 @@ pub struct Identity {
 }
 
 /// A step on the host before the sandbox exists. All of them lie in folders of ours.
+///
+/// A private home was written to by earlier commands, so no step may follow a symlink in it (openat2(2),
+/// `RESOLVE_NO_SYMLINKS`): a link planted there would carry the step to wherever it points on the host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrepareOp {
@@ -151,6 +163,14 @@ pub enum PlanError {
         /// Whose word it was.
         origin: String,
     },
+    /// The file system is larger than patterns may make us search.
+    #[error("patterns would make more than {bound} files be looked at; the search stopped in `{path}`")]
+    TooManyEntries {
+        /// Where.
+        path: HostPath,
+        /// The bound.
+        bound: usize,
+    },
     /// A rule that no layer of this wall can hold.
     #[error("{what} ({origin})")]
     Unenforceable {
@@ -181,11 +201,27 @@ pub enum PlanError {
     },
 }
 
+impl PlanError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::WorkspaceTooWide { .. } => {
+                Some("start in a folder of the project, or insist with --write and this very path".to_owned())
+            }
+            Self::RootIsLink { target, .. } => Some(format!("name `{target}` itself, if that is what is meant")),
+            Self::Missing { .. } => Some("make it before the run, or take the rule away".to_owned()),
+            Self::TooManyMatches { .. } => Some("deny the folder that holds them".to_owned()),
+            Self::TooManyEntries { .. } => Some("write patterns that begin with a narrower folder".to_owned()),
+            Self::Unenforceable { hint, .. } | Self::Weaker { hint, .. } => Some(hint.clone()),
+            Self::View { .. } => None,
+        }
+    }
+}
+
 /// Makes the plan.
 ///
 /// # Errors
 /// See [`PlanError`]; all of them leave the host untouched.
 pub fn plan(policy: &Policy, facts: &HostFacts, request: &Request, view: &dyn FsView) -> Result<Plan, Vec<PlanError>> {
-    let _ = (policy, facts, request, view);
-    todo!()
+    assemble::plan(policy, facts, request, view)
 }

@@ -1,7 +1,15 @@
 //! Path rules to mount operations.
+//!
+//! The order is the meaning: the tree is frozen first, then what a layout says is put on it from the root downwards,
+//! so that a denial inside a grant holds, and a grant inside a denial works. An operation is made only where the word of
+//! a node differs from what already stands there.
 
 use ringfence_policy::HostPath;
 use serde::Serialize;
+
+mod emit;
+
+pub(crate) use emit::{Given, Mounts, emit};
 
 /// Flags of a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
@@ -15,7 +23,11 @@ pub struct MountFlags {
 /// One step of process 1 in its own mount namespace. `nosuid` and `nodev` hold everywhere (but for the nodes of `/dev`).
 ///
 /// The executor opens the sources of all [`MountOp::Bind`] steps before the first step (`open_tree`, without following
-/// symlinks in any component), because later steps cover and freeze what they point to.
+/// symlinks in any component), because later steps cover and freeze what they point to. It resolves targets without
+/// following symlinks either: a private home is a folder in which an earlier command could put any link it liked.
+///
+/// What already stands at a target in a file system of ours (the private home persists) is kept when it is of the right
+/// kind, and moved aside when it is not. No step fails because something exists.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MountOp {
@@ -45,7 +57,8 @@ pub enum MountOp {
         /// The reason, for `explain`.
         why: String,
     },
-    /// Hide a folder: an empty, read-only folder of mode 0 over it.
+    /// Hide a folder: an empty, read-only folder of mode 0 over it. (Where something below it is shown again, it is an
+    /// ordinary [`MountOp::Tmpfs`] and a [`MountOp::Seal`] instead.)
     CoverDir {
         /// Which.
         target: HostPath,

@@ -1,1 +1,88 @@
 //! Protected names as they exist when the run starts; the seam for the broker, which decides on those that do not.
+//!
+//! Also the sieve by which the search of [`crate::walk`] tells, from a name alone, whether the policy must be asked
+//! about a path at all: in a workspace of 100,000 files it must not be asked 100,000 times.
+
+use ringfence_policy::{HostPath, ProtectedName};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+
+/// Names that patterns may end in. It lets too much through, never too little; letters are compared without case,
+/// because protected names are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Sieve {
+    literal: BTreeSet<Vec<u8>>,
+    /// What a name begins and ends with.
+    affixes: BTreeSet<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Sieve {
+    /// Adds a pattern's last component.
+    pub(crate) fn add(&mut self, pattern: &str) {
+        let last = pattern.rsplit('/').find(|name| *name != "**").unwrap_or("*");
+        for name in alternatives(last) {
+            let name = name.to_ascii_lowercase();
+            match (name.find(WILD), name.rfind(WILD)) {
+                (Some(first), Some(last)) => {
+                    let (head, tail) = (name.get(..first).unwrap_or_default(), name.get(last + 1..).unwrap_or_default());
+                    self.affixes.insert((head.as_bytes().to_vec(), tail.as_bytes().to_vec()));
+                }
+                _ => {
+                    self.literal.insert(name.into_bytes());
+                }
+            }
+        }
+    }
+
+    /// Whether a pattern may end in this name.
+    pub(crate) fn passes(&self, name: &OsStr) -> bool {
+        let name = name.as_encoded_bytes();
+        // How letters beyond ASCII are compared is the policy's affair.
+        if !name.is_ascii() {
+            return !self.is_empty();
+        }
+        let name = name.to_ascii_lowercase();
+        self.literal.contains(&name)
+            || self.affixes.iter().any(|(head, tail)| {
+                name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
+            })
+    }
+
+    /// Whether no pattern was added.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.literal.is_empty() && self.affixes.is_empty()
+    }
+}
+
+/// Characters that have a meaning in patterns.
+const WILD: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
+/// `*.{pem,key}` as two patterns. What is nested stays as it is: its braces then count as wildcards.
+fn alternatives(name: &str) -> Vec<String> {
+    let parts = name.split_once('{').and_then(|(head, rest)| {
+        let (inside, tail) = rest.split_once('}')?;
+        let plain = ![head, inside, tail].iter().any(|part| part.contains(['{', '}', '\\', '[']));
+        plain.then(|| inside.split(',').map(|choice| format!("{head}{choice}{tail}")).collect())
+    });
+    parts.unwrap_or_else(|| vec![name.to_owned()])
+}
+
+/// The folders between a protected path and the folder that its pattern starts in: they must keep their names, else
+/// `mv .git x && mkdir -p .git/hooks` makes a second, unprotected one.
+pub(crate) fn holders(names: &[ProtectedName], path: &HostPath) -> BTreeSet<HostPath> {
+    let mut out = BTreeSet::new();
+    for name in names {
+        // Whether a name of this pattern ends exactly here: it must protect the path, but not the folder above it.
+        let ends_here = name.protects(path, path.depth().saturating_sub(1));
+        if !ends_here {
+            continue;
+        }
+        let mut at = path.parent();
+        for _ in 1..name.pattern.split('/').count() {
+            let Some(folder) = at else { break };
+            at = folder.parent();
+            out.insert(folder);
+        }
+    }
+    out
+}

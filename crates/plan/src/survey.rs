@@ -67,6 +67,7 @@ impl<'a> Survey<'a> {
     /// Puts a node for every rule that names one path, and for places of ours.
     pub(crate) fn rules(&mut self) {
         self.workspace();
+        self.top();
         self.places();
         let policy = self.policy;
         let literal = policy.files.rules.iter().filter_map(|rule| match &rule.pattern {
@@ -172,6 +173,28 @@ impl<'a> Survey<'a> {
         }
     }
 
+    /// Where reading everything is denied, what stands in the root folder is hidden one by one: a mount over `/` itself
+    /// would not change what paths mean.
+    fn top(&mut self) {
+        let root = HostPath::root();
+        let word = self.word(&root);
+        if word.want != Want::Hidden {
+            return;
+        }
+        match self.view.children(&root) {
+            Ok(children) => {
+                for (name, kind) in children {
+                    let path = root.join(name);
+                    let kept = ["/proc", "/dev"].iter().any(|kept| path == kernel(kept)) || kind == Kind::Symlink;
+                    if !kept && self.word(&path).want == Want::Hidden {
+                        self.layout.put(path, Want::Hidden, kind, word.why.clone());
+                    }
+                }
+            }
+            Err(why) => self.errors.push(PlanError::View { path: root, why }),
+        }
+    }
+
     /// The home folder, and the folders that are private to the run.
     fn places(&mut self) {
         let policy = self.policy;
@@ -217,7 +240,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Puts a node for something of the host, and the link by which the policy names it.
-    fn show(&mut self, path: &HostPath, real: HostPath, want: Want, kind: Kind, why: String) {
+    pub(crate) fn show(&mut self, path: &HostPath, real: HostPath, want: Want, kind: Kind, why: String) {
         if *path != real && !self.layout.want(path).is_host() {
             self.layout.link(path.clone(), real.clone());
         }
@@ -296,16 +319,23 @@ impl<'a> Survey<'a> {
     }
 
     fn deny(&mut self, path: &HostPath, rule: &PathRule) {
-        let word = self.word(path);
-        // A stronger rule may re-open what this one closes; then there is nothing to do.
-        if word.want == Want::Writable || word.want == Want::ReadOnly && rule.verb == PathVerb::DenyRead {
+        let Some((real, kind)) = self.resolve(path) else {
+            self.absent_denial(path, rule);
+            return;
+        };
+        // Most credential stores lie where the host's home is not seen at all.
+        if *path == real && !self.layout.want(&real).is_host() {
             return;
         }
+        let word = self.word(path);
+        let want = match word.want {
+            Want::Private(_) if rule.verb == PathVerb::DenyWrite => Want::ReadOnly,
+            Want::Private(_) => Want::Hidden,
+            // A stronger rule may re-open what this one closes.
+            want => want,
+        };
         let why = rule.why.clone().unwrap_or(word.why);
-        match self.resolve(path) {
-            Some((real, kind)) => self.close(path, real, kind, word.want, why, is_explicit(&rule.origin).then_some(rule)),
-            None => self.absent_denial(path, rule),
-        }
+        self.close(path, real, kind, want, why, is_explicit(&rule.origin).then_some(rule));
     }
 
     /// Puts a node where something of the host is seen and must not be.
@@ -319,12 +349,7 @@ impl<'a> Survey<'a> {
         explicit: Option<&PathRule>,
     ) {
         let before = self.layout.want(&real);
-        let named_here = path.parent().map(|parent| self.would_be(&parent)).zip(path.file_name());
-        let link = named_here.map(|(parent, name)| parent.join(name)).filter(|at| *at != real);
-        if let Some(at) = link
-            && self.layout.want(&at) == Want::Writable
-            && want == Want::ReadOnly
-        {
+        if want == Want::ReadOnly && *path != real && self.is_replaceable_link(path, &real) {
             match explicit {
                 Some(rule) => self.cannot_hold(
                     format!("`{path}` is a link, which could be replaced although writing to it is denied"),
@@ -353,6 +378,13 @@ impl<'a> Survey<'a> {
         self.layout.put(real, want, kind, why);
     }
 
+    /// Whether a path is a link in a writable folder.
+    fn is_replaceable_link(&self, path: &HostPath, real: &HostPath) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        let at = self.would_be(&parent).join(name);
+        at != *real && self.layout.want(&at) == Want::Writable
+    }
+
     /// Keeps the folders between a path and its writable root where they are.
     fn pin_above(&mut self, real: &HostPath, why: &str) {
         let mut at = real.parent();
@@ -373,7 +405,11 @@ impl<'a> Survey<'a> {
     }
 
     fn absent_denial(&mut self, path: &HostPath, rule: &PathRule) {
+        // What does not exist cannot be read; that it appears in mid-run is for the guardian to see.
         if rule.verb == PathVerb::DenyRead || self.layout.want(&self.would_be(path)) != Want::Writable {
+            return;
+        }
+        if self.word(path).want == Want::Writable {
             return;
         }
         if is_explicit(&rule.origin) {

@@ -1,0 +1,224 @@
+//! The one search of the file system: what patterns match and which protected names exist, for all patterns at once.
+//!
+//! It goes only where something can be matched, never follows a symlink, and is bounded. The objects of git repositories
+//! are not searched: their names are hashes, and there may be hundreds of thousands.
+
+use crate::fs_view::Kind;
+use crate::layout::{Place, Want};
+use crate::names::{self, Sieve};
+use crate::survey::Survey;
+use crate::PlanError;
+use ringfence_policy::{HostPath, PathGlob, PathPattern, PathVerb};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+
+/// Bounds of a search.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Paths that may be covered; each one is a mount, and the kernel has a limit for them (`fs.mount-max`).
+    pub(crate) matches: usize,
+    /// Entries that may be looked at.
+    pub(crate) entries: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { matches: 20_000, entries: 2_000_000 }
+    }
+}
+
+/// A folder to be searched. The policy is asked by the path that rules are written in; mounts are made on the real one.
+struct Folder {
+    named: HostPath,
+    real: HostPath,
+    want: Want,
+}
+
+/// Puts a node for everything that a pattern or a protected name matches.
+pub(crate) fn search(survey: &mut Survey<'_>, bounds: Bounds) {
+    let policy = survey.policy;
+    let globs = policy.files.rules.iter().filter_map(|rule| match &rule.pattern {
+        PathPattern::Glob(glob) => Some((glob, rule.verb)),
+        PathPattern::Subtree(_) => None,
+    });
+    let mut search = Search {
+        survey,
+        globs: globs.collect(),
+        by_pattern: Sieve::default(),
+        by_name: Sieve::default(),
+        pending: BTreeSet::new(),
+        entries: 0,
+        matches: 0,
+        bounds,
+    };
+    for (glob, _) in &search.globs {
+        search.by_pattern.add(&glob.pattern);
+    }
+    for name in &policy.files.protected {
+        search.by_name.add(&name.pattern);
+    }
+    if search.by_pattern.is_empty() && search.by_name.is_empty() {
+        return;
+    }
+    let starts = search.starts();
+    search.pending = starts.iter().map(|start| start.real.clone()).collect();
+    for start in starts {
+        if !search.folder(start) {
+            return;
+        }
+    }
+}
+
+struct Search<'s, 'a> {
+    survey: &'s mut Survey<'a>,
+    globs: Vec<(&'a PathGlob, PathVerb)>,
+    by_pattern: Sieve,
+    by_name: Sieve,
+    /// Starts that were not yet searched on the way from another.
+    pending: BTreeSet<HostPath>,
+    entries: usize,
+    matches: usize,
+    bounds: Bounds,
+}
+
+impl Search<'_, '_> {
+    /// Where the search begins: what of the host is seen, and the bases of patterns that show something more. Shallow
+    /// ones come first and take the deeper ones along.
+    fn starts(&self) -> Vec<Folder> {
+        let mut starts = Vec::new();
+        let nodes = self.survey.layout.nodes();
+        for (path, node) in nodes.filter(|(_, node)| node.kind == Kind::Dir && node.want.is_host()) {
+            let by_name = node.want == Want::Writable && !self.by_name.is_empty();
+            let in_base = |glob: &PathGlob| path.is_within(&glob.base) && glob.could_match_below(path);
+            if by_name || self.globs.iter().any(|(glob, _)| in_base(glob)) {
+                starts.push(Folder { named: path.clone(), real: path.clone(), want: node.want });
+            }
+        }
+        for (glob, _) in &self.globs {
+            if let Some((real, Kind::Dir)) = self.survey.resolve(&glob.base) {
+                let want = self.survey.layout.want(&real);
+                if self.is_worth(&glob.base, want) {
+                    starts.push(Folder { named: glob.base.clone(), real, want });
+                }
+            }
+        }
+        starts.sort_by(|a, b| (a.real.depth(), &a.real, &a.named).cmp(&(b.real.depth(), &b.real, &b.named)));
+        starts.dedup_by(|a, b| a.real == b.real && a.named == b.named);
+        starts
+    }
+
+    /// Whether something may be found below a folder.
+    fn is_worth(&self, named: &HostPath, want: Want) -> bool {
+        if want == Want::Writable && !self.by_name.is_empty() {
+            return true;
+        }
+        self.globs.iter().any(|(glob, verb)| (want.is_host() || !verb.is_deny()) && glob.could_match_below(named))
+    }
+
+    /// Searches a folder and what lies below. `false`: a bound was reached.
+    fn folder(&mut self, start: Folder) -> bool {
+        if start.named == start.real && !self.pending.contains(&start.real) {
+            return true;
+        }
+        let mut stack = vec![start];
+        while let Some(folder) = stack.pop() {
+            if is_kernels(&folder.real) {
+                continue;
+            }
+            let Ok(children) = self.survey.view.children(&folder.real) else {
+                // The command runs as the same user with fewer capabilities, so it cannot list the folder either.
+                self.survey.notes.unreadable.insert(folder.real);
+                continue;
+            };
+            if folder.named == folder.real {
+                self.pending.remove(&folder.real);
+            }
+            self.entries += children.len();
+            if self.entries > self.bounds.entries {
+                self.survey.errors.push(PlanError::TooManyEntries { path: folder.real, bound: self.bounds.entries });
+                return false;
+            }
+            let in_objects = folder.real.file_name().is_some_and(|name| name == "objects");
+            for (name, kind) in children {
+                if in_objects && kind == Kind::Dir && is_object_folder(&name) {
+                    continue;
+                }
+                if let Some(below) = self.entry(&folder, &name, kind) {
+                    stack.push(below);
+                }
+                if self.matches > self.bounds.matches {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Looks at one entry; the folder to search next, if it is one and worth it.
+    fn entry(&mut self, folder: &Folder, name: &OsStr, kind: Kind) -> Option<Folder> {
+        let candidate = self.by_pattern.passes(name) || folder.want == Want::Writable && self.by_name.passes(name);
+        if !candidate && kind != Kind::Dir {
+            return None;
+        }
+        let named = folder.named.join(name);
+        let real = if folder.named == folder.real { named.clone() } else { folder.real.join(name) };
+        if candidate {
+            self.candidate(&named, &real, kind);
+        }
+        if kind != Kind::Dir {
+            return None;
+        }
+        let want = self.survey.layout.node(&real).map_or(folder.want, |node| node.want);
+        self.is_worth(&named, want).then_some(Folder { named, real, want })
+    }
+
+    /// Asks the policy about a path that a pattern may match.
+    fn candidate(&mut self, named: &HostPath, real: &HostPath, kind: Kind) {
+        let before = self.survey.layout.want(real);
+        let word = self.survey.word(named);
+        match word.want {
+            Want::Hidden | Want::ReadOnly if word.want < before && before.is_host() => {
+                let Some((target, target_kind)) = self.survey.resolve(named) else { return };
+                let (target, target_kind) = if kind == Kind::Symlink { (target, target_kind) } else { (real.clone(), kind) };
+                self.count(&word.pattern);
+                if word.pattern.is_none() {
+                    self.survey.notes.names_held += 1;
+                    for holder in names::holders(&self.survey.policy.files.protected, real) {
+                        if self.survey.layout.want(&holder) == Want::Writable && !self.survey.is_window(&holder) {
+                            self.survey.layout.pin(holder, &word.why);
+                        }
+                    }
+                }
+                self.survey.close(named, target, target_kind, word.want, word.why, None);
+            }
+            // What a pattern shows is what bears the name, never what a link of that name leads to.
+            Want::ReadOnly | Want::Writable if word.want > before && kind != Kind::Symlink => {
+                self.count(&word.pattern);
+                self.survey.show(named, real.clone(), word.want, kind, word.why);
+            }
+            Want::Private(Place::Home | Place::Temporary) | Want::Hidden | Want::ReadOnly | Want::Writable => {}
+        }
+    }
+
+    fn count(&mut self, pattern: &Option<(String, ringfence_policy::Origin)>) {
+        self.matches += 1;
+        if self.matches > self.bounds.matches {
+            let (pattern, origin) = pattern.as_ref().map_or_else(
+                || ("protected names".to_owned(), "built in".to_owned()),
+                |(pattern, origin)| (pattern.clone(), origin.to_string()),
+            );
+            self.survey.errors.push(PlanError::TooManyMatches { pattern, bound: self.bounds.matches, origin });
+        }
+    }
+}
+
+/// `/proc`, `/sys` and `/dev` hold no files of anybody's.
+fn is_kernels(path: &HostPath) -> bool {
+    ["/proc", "/sys", "/dev"].iter().any(|kernel| path.as_path().starts_with(kernel))
+}
+
+/// Folders inside `objects` of a git repository: two hexadecimal digits, `pack`, `info`.
+fn is_object_folder(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name == b"pack" || name == b"info" || name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
+}
