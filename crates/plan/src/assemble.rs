@@ -148,11 +148,7 @@ fn files_status(survey: &Survey<'_>, statuses: &mut Statuses) {
     if !notes.unreadable.is_empty() {
         hints.push(format!("not searched, because it cannot be read: {}", some_of(&notes.unreadable)));
     }
-    let status = if notes.accepted.is_empty() {
-        Status::Enforced
-    } else {
-        Status::Weaker(some_of(&notes.accepted))
-    };
+    let status = if notes.accepted.is_empty() { Status::Enforced } else { Status::Weaker(some_of(&notes.accepted)) };
     statuses.put("files", status, (!hints.is_empty()).then(|| hints.join("; ")));
 
     let protects = !survey.policy.files.protected.is_empty() || !notes.names_absent.is_empty();
@@ -184,7 +180,8 @@ fn files_status(survey: &Survey<'_>, statuses: &mut Statuses) {
 
 fn landlock(survey: &mut Survey<'_>, writable: &[HostPath], statuses: &mut Statuses) -> landlock::LandlockPlan {
     let abi = survey.facts.landlock_abi;
-    let (kernel, hint) = (survey.facts.kernel, "boot a kernel from 6.12 on with `landlock` in its list of security modules");
+    let (kernel, hint) =
+        (survey.facts.kernel, "boot a kernel from 6.12 on with `landlock` in its list of security modules");
     let lack = match abi {
         0 => Some(Status::Missing("the kernel does not offer Landlock".to_owned())),
         abi if abi < landlock::SCOPES_ABI => Some(Status::Weaker(format!(
@@ -208,9 +205,10 @@ fn seccomp(survey: &mut Survey<'_>, statuses: &mut Statuses) -> SeccompPlan {
     let none = || SeccompPlan { program: Vec::new(), rules: Vec::new() };
     let built = match (survey.facts.seccomp.clone(), Arch::native()) {
         (Availability::No { why, remedy }, _) => Err((why, remedy)),
-        (Availability::Yes, None) => {
-            Err(("there is no table of system calls for this machine".to_owned(), "use x86-64 or 64-bit ARM".to_owned()))
-        }
+        (Availability::Yes, None) => Err((
+            "there is no table of system calls for this machine".to_owned(),
+            "use x86-64 or 64-bit ARM".to_owned(),
+        )),
         (Availability::Yes, Some(arch)) => {
             seccomp::build(arch, &[]).map_err(|error| (error.to_string(), "report this as a fault".to_owned()))
         }

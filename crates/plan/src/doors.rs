@@ -56,7 +56,8 @@ pub(crate) struct DoorNotes {
 
 /// Listeners for a policy.
 pub(crate) fn build(network: &NetworkPolicy) -> (DoorsPlan, DoorNotes) {
-    let ports = |rules: &[PortRule]| rules.iter().map(|rule| rule.port).filter(|port| *port != 0).collect::<BTreeSet<_>>();
+    let ports =
+        |rules: &[PortRule]| rules.iter().map(|rule| rule.port).filter(|port| *port != 0).collect::<BTreeSet<_>>();
     let host_ports = ports(&network.host_ports);
     let publish = ports(&network.publish);
     let allows = || network.rules.iter().filter(|rule| rule.verb == HostVerb::Allow);

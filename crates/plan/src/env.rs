@@ -138,7 +138,7 @@ pub(crate) fn build(survey: &Survey<'_>, doors: &DoorsPlan, cwd: &HostPath) -> E
     }
     for (name, (value, why)) in &ours {
         if !set.contains_key(name.as_str()) {
-            out.env.push((OsString::from(name), OsString::from(value)));
+            out.env.push((OsString::from(name), value.clone()));
             out.variables.push(Variable { name: name.clone(), fate: Fate::Set, why: (*why).to_owned() });
         }
     }
@@ -155,16 +155,16 @@ fn set_last<'a>(
 }
 
 /// What ringfence sets, with the reason.
-fn ours(survey: &Survey<'_>, doors: &DoorsPlan, cwd: &HostPath) -> BTreeMap<String, (String, &'static str)> {
+fn ours(survey: &Survey<'_>, doors: &DoorsPlan, cwd: &HostPath) -> BTreeMap<String, (OsString, &'static str)> {
     let mut out = BTreeMap::new();
+    if survey.request.env.iter().any(|(name, _)| name == "PWD") {
+        out.insert("PWD".to_owned(), (cwd.as_path().as_os_str().to_owned(), "where the command starts"));
+    }
     let mut put = |name: &str, value: &str, why| {
-        out.insert(name.to_owned(), (value.to_owned(), why));
+        out.insert(name.to_owned(), (OsString::from(value), why));
     };
     put("RINGFENCE", "1", "tells programs that they run inside");
     put("RINGFENCE_WALL", "process", "tells programs that they run inside");
-    if survey.request.env.iter().any(|(name, _)| name == "PWD") {
-        put("PWD", &cwd.to_string(), "where the command starts");
-    }
     if !doors.enabled {
         return out;
     }
@@ -283,8 +283,6 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match pattern.split_first() {
         None => name.is_empty(),
         Some((b'*', rest)) => (0..=name.len()).any(|skip| matches(rest, name.get(skip..).unwrap_or_default())),
-        Some((letter, rest)) => {
-            name.split_first().is_some_and(|(first, tail)| first == letter) && matches(rest, tail)
-        }
+        Some((letter, rest)) => name.split_first().is_some_and(|(first, tail)| first == letter && matches(rest, tail)),
     }
 }

@@ -128,7 +128,8 @@ fn environment(plan: &Plan) -> Vec<String> {
 }
 
 fn limits(limits: &LimitsPlan) -> Vec<String> {
-    let mut lines: Vec<String> = limits.rlimits.iter().map(|(what, value)| format!("{what:?} {value} per process")).collect();
+    let mut lines: Vec<String> =
+        limits.rlimits.iter().map(|(what, value)| format!("{what:?} {value} per process")).collect();
     for (file, value) in limits.cgroup.iter().flat_map(|group| &group.settings) {
         lines.push(format!("{file} {value} for all together"));
     }
@@ -162,6 +163,6 @@ fn status(row: &crate::LayerStatus) -> String {
 /// `8 GiB`; sizes that are not whole are written in bytes.
 fn bytes(size: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let whole = units.iter().find(|(unit, _)| size >= *unit && size % unit == 0);
+    let whole = units.iter().find(|(unit, _)| size >= *unit && size.is_multiple_of(*unit));
     whole.map_or_else(|| format!("{size} B"), |(unit, name)| format!("{} {name}", size / unit))
 }

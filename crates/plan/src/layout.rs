@@ -84,7 +84,8 @@ impl Layout {
     /// Makes a folder keep its name; see [`Node::pinned`].
     pub(crate) fn pin(&mut self, path: HostPath, why: &str) {
         let want = self.want(&path);
-        let node = self.nodes.entry(path).or_insert_with(|| Node { want, kind: Kind::Dir, why: why.to_owned(), pinned: true });
+        let node =
+            self.nodes.entry(path).or_insert_with(|| Node { want, kind: Kind::Dir, why: why.to_owned(), pinned: true });
         node.pinned = true;
     }
 

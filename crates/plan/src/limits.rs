@@ -73,7 +73,8 @@ pub(crate) fn build(limits: &Limits, facts: &HostFacts) -> (LimitsPlan, Vec<Unhe
             group.push(("memory.swap.max".to_owned(), "0".to_owned()));
         } else {
             plan.rlimits.push((Rlimit::Data, memory.value));
-            weaker.push(format!("memory: for each process, not for all together (no memory control group: {why_none})"));
+            weaker
+                .push(format!("memory: for each process, not for all together (no memory control group: {why_none})"));
         }
     }
     if let Some(pids) = &limits.pids {
@@ -83,7 +84,9 @@ pub(crate) fn build(limits: &Limits, facts: &HostFacts) -> (LimitsPlan, Vec<Unhe
             // copy_process() in the kernel does not count the processes of its own root user.
             unheld.push(Unheld {
                 limit: "pids",
-                why: format!("the kernel does not limit the processes of root by itself (no pids control group: {why_none})"),
+                why: format!(
+                    "the kernel does not limit the processes of root by itself (no pids control group: {why_none})"
+                ),
                 origin: pids.origin.to_string(),
             });
         } else {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 mod emit;
 
-pub(crate) use emit::{Given, Mounts, emit};
+pub(crate) use emit::{Given, emit};
 
 /// Flags of a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]

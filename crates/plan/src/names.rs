@@ -24,7 +24,8 @@ impl Sieve {
             let name = name.to_ascii_lowercase();
             match (name.find(WILD), name.rfind(WILD)) {
                 (Some(first), Some(last)) => {
-                    let (head, tail) = (name.get(..first).unwrap_or_default(), name.get(last + 1..).unwrap_or_default());
+                    let (head, tail) =
+                        (name.get(..first).unwrap_or_default(), name.get(last + 1..).unwrap_or_default());
                     self.affixes.insert((head.as_bytes().to_vec(), tail.as_bytes().to_vec()));
                 }
                 _ => {

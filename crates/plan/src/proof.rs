@@ -152,7 +152,9 @@ fn writable_folders(survey: &Survey<'_>) -> Vec<HostPath> {
     let workspace = survey.resolve(&survey.policy.workspace).map(|(real, _)| real);
     let workspace = workspace.filter(|path| survey.layout.want(path) == Want::Writable);
     let temporary = survey.resolve(&kernel("/tmp")).map(|(real, _)| real);
-    let temporary = temporary.filter(|path| survey.layout.node(path).is_some_and(|node| !matches!(node.want, Want::Hidden | Want::ReadOnly)));
+    let temporary = temporary.filter(|path| {
+        survey.layout.node(path).is_some_and(|node| !matches!(node.want, Want::Hidden | Want::ReadOnly))
+    });
     workspace.into_iter().chain(temporary).collect()
 }
 

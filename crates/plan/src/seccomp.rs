@@ -220,7 +220,11 @@ fn checked() -> Vec<Checked> {
             otherwise_allowed(vec![refuse(&[Test::any_bit(0, NAMESPACES | NEW_TIME)], EPERM)]),
             "new namespaces: EPERM (their root could undo mounts)",
         ),
-        (PERSONALITY, personality(), "ordinary, query, 32-bit, and without address randomisation (debuggers); else EPERM"),
+        (
+            PERSONALITY,
+            personality(),
+            "ordinary, query, 32-bit, and without address randomisation (debuggers); else EPERM",
+        ),
         (
             IOCTL,
             // The kernel takes the request as `unsigned int`: a request with high bits set is the same request.
@@ -231,7 +235,11 @@ fn checked() -> Vec<Checked> {
             ]),
             "TIOCSTI, TIOCLINUX (typing into a terminal), TIOCSETD (line disciplines): EPERM",
         ),
-        (SOCKET, socket(), "TCP, UDP, Unix stream and seqpacket, routing netlink; else EAFNOSUPPORT, EPROTONOSUPPORT or EPERM"),
+        (
+            SOCKET,
+            socket(),
+            "TCP, UDP, Unix stream and seqpacket, routing netlink; else EAFNOSUPPORT, EPROTONOSUPPORT or EPERM",
+        ),
         (
             SOCKETPAIR,
             Rule { clauses: unix_clauses(), otherwise: Action::Errno(EAFNOSUPPORT) },
@@ -244,7 +252,10 @@ fn personality() -> Rule {
     // PER_LINUX, PER_LINUX32, ADDR_NO_RANDOMIZE, and the query (linux/personality.h). READ_IMPLIES_EXEC and the page at
     // address 0 stay out of reach.
     let values = [0, 0x8, 0x4_0000, u32::MAX];
-    Rule { clauses: values.iter().map(|value| allow(&[Test::is(0, *value)])).collect(), otherwise: Action::Errno(EPERM) }
+    Rule {
+        clauses: values.iter().map(|value| allow(&[Test::is(0, *value)])).collect(),
+        otherwise: Action::Errno(EPERM),
+    }
 }
 
 /// A Unix datagram socket can be pointed at any path with every message (unix(7)), so no wall at connect(2) would hold

@@ -16,7 +16,13 @@ pub(crate) fn place(survey: &mut Survey<'_>) {
         match survey.resolve(&rule.path) {
             Some((real, Kind::Socket)) => {
                 if !survey.layout.want(&real).is_host() {
-                    survey.show(&rule.path, real.clone(), Want::ReadOnly, Kind::Socket, format!("allowed by {}", rule.origin));
+                    survey.show(
+                        &rule.path,
+                        real.clone(),
+                        Want::ReadOnly,
+                        Kind::Socket,
+                        format!("allowed by {}", rule.origin),
+                    );
                 }
                 allowed.insert(real);
             }
@@ -45,7 +51,9 @@ pub(crate) fn place(survey: &mut Survey<'_>) {
 /// Whether the policy allows the socket at this path, by any of its names.
 pub(crate) fn is_allowed(survey: &Survey<'_>, path: &HostPath) -> bool {
     let real = survey.resolve(path).map(|(real, _)| real);
-    survey.policy.unix.iter().any(|rule| {
-        rule.path == *path || real.is_some() && survey.resolve(&rule.path).map(|(found, _)| found) == real
-    })
+    survey
+        .policy
+        .unix
+        .iter()
+        .any(|rule| rule.path == *path || real.is_some() && survey.resolve(&rule.path).map(|(found, _)| found) == real)
 }

@@ -4,7 +4,9 @@ use crate::facts::HostFacts;
 use crate::fs_view::{FsView, Kind};
 use crate::layout::{Layout, Place, Want};
 use crate::{PlanError, Request};
-use ringfence_policy::{Access, HomeMode, HostPath, Layer, Origin, PathPattern, PathRule, PathVerb, Policy, Source, Verdict};
+use ringfence_policy::{
+    Access, HomeMode, HostPath, Layer, Origin, PathPattern, PathRule, PathVerb, Policy, Source, Verdict,
+};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -276,7 +278,9 @@ impl<'a> Survey<'a> {
         let leaves_folder = is_link && !parent.is_some_and(|parent| real.is_within(&parent));
         let leaves_root = path != real
             && self.policy.files.rules.iter().any(|outer| match &outer.pattern {
-                PathPattern::Subtree(root) if outer.verb == PathVerb::AllowWrite && root != path && path.is_within(root) => {
+                PathPattern::Subtree(root)
+                    if outer.verb == PathVerb::AllowWrite && root != path && path.is_within(root) =>
+                {
                     !self.folder(root).is_some_and(|root| real.is_within(&root))
                 }
                 _ => false,
@@ -426,7 +430,8 @@ impl<'a> Survey<'a> {
         }
         self.errors.push(PlanError::Unenforceable {
             what,
-            hint: "make it before the run, write a narrower writable folder, or accept it with --allow-weaker".to_owned(),
+            hint: "make it before the run, write a narrower writable folder, or accept it with --allow-weaker"
+                .to_owned(),
             origin: rule.origin.to_string(),
         });
     }

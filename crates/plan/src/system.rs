@@ -187,7 +187,8 @@ fn hosts(hostname: &str) -> String {
 /// Keeps everything but the `hosts` line: other sources of it (`resolve`, `mdns`, `myhostname`, `nscd`) would ask programs
 /// of the host, or answer with addresses that no door knows.
 fn nsswitch(text: &str) -> String {
-    let is_hosts = |line: &&str| line.split_once(':').is_some_and(|(name, _)| name.trim().eq_ignore_ascii_case("hosts"));
+    let is_hosts =
+        |line: &&str| line.split_once(':').is_some_and(|(name, _)| name.trim().eq_ignore_ascii_case("hosts"));
     let mut out: String = text.lines().filter(|line| !is_hosts(line)).map(|line| format!("{line}\n")).collect();
     out.push_str("hosts: files dns\n");
     out

@@ -3,11 +3,11 @@
 //! It goes only where something can be matched, never follows a symlink, and is bounded. The objects of git repositories
 //! are not searched: their names are hashes, and there may be hundreds of thousands.
 
+use crate::PlanError;
 use crate::fs_view::Kind;
 use crate::layout::{Place, Want};
 use crate::names::{self, Sieve};
 use crate::survey::Survey;
-use crate::PlanError;
 use ringfence_policy::{HostPath, PathGlob, PathPattern, PathVerb};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -179,7 +179,8 @@ impl Search<'_, '_> {
         match word.want {
             Want::Hidden | Want::ReadOnly if word.want < before && before.is_host() => {
                 let Some((target, target_kind)) = self.survey.resolve(named) else { return };
-                let (target, target_kind) = if kind == Kind::Symlink { (target, target_kind) } else { (real.clone(), kind) };
+                let (target, target_kind) =
+                    if kind == Kind::Symlink { (target, target_kind) } else { (real.clone(), kind) };
                 self.count(&word.pattern);
                 if word.pattern.is_none() {
                     self.survey.notes.names_held += 1;
