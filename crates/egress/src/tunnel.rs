@@ -1,0 +1,210 @@
+//! Bytes between two sockets.
+//!
+//! A direction begins with read(2) and write(2) through one buffer of the thread, so that an idle tunnel holds no memory
+//! and no descriptors beyond its two sockets. A direction that moves much gets a pipe and goes on with splice(2), which
+//! moves pages and copies nothing; the pipe goes back when the direction falls silent.
+
+use crate::stream::{end, reset, with_scratch, write_all};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+/// So many full reads in a row make a direction use splice(2).
+const FULL_READS: u32 = 4;
+/// What a pipe is asked to hold; the most that an ordinary user may have (pipe(7), pipe-max-size).
+const PIPE_SIZE: usize = 1 << 20;
+/// How many pipes there are at once. An ordinary user may have 16,384 pages in pipes before new ones become small
+/// (pipe(7), pipe-user-pages-soft), and every pipe takes two descriptors.
+const PIPES_MAX: usize = 24;
+/// After so many turns without waiting, others get theirs.
+const TURNS: u32 = 16;
+
+static PIPES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that a tunnel moved.
+#[derive(Debug, Default)]
+pub(crate) struct Moved {
+    /// From the sandbox.
+    pub(crate) sent: AtomicU64,
+    /// To the sandbox.
+    pub(crate) received: AtomicU64,
+}
+
+impl Moved {
+    fn total(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed).wrapping_add(self.received.load(Ordering::Relaxed))
+    }
+}
+
+/// Moves bytes both ways until both directions ended, one fails, or nothing moves for `idle`.
+///
+/// # Errors
+/// A socket failed, or nothing moved for too long; both sockets are reset then, so that neither peer takes a cut for an
+/// end.
+pub(crate) async fn run(inside: &TcpStream, outside: &TcpStream, idle: Duration, moved: &Moved) -> io::Result<()> {
+    let both = async {
+        tokio::try_join!(pump(inside, outside, &moved.sent), pump(outside, inside, &moved.received)).map(|_| ())
+    };
+    let silence = async {
+        let mut before = moved.total();
+        loop {
+            tokio::time::sleep(idle).await;
+            let now = moved.total();
+            if now == before {
+                return io::Error::from(io::ErrorKind::TimedOut);
+            }
+            before = now;
+        }
+    };
+    let result = tokio::select! {
+        result = both => result,
+        error = silence => Err(error),
+    };
+    if result.is_err() {
+        reset(inside);
+        reset(outside);
+    }
+    result
+}
+
+/// Moves bytes one way until `from` ends, then ends that direction of `to`.
+async fn pump(from: &TcpStream, to: &TcpStream, moved: &AtomicU64) -> io::Result<()> {
+    let mut full = 0u32;
+    let mut turns = 0u32;
+    loop {
+        let step = with_scratch(|buffer| {
+            let count = from.try_read(buffer)?;
+            let bytes = buffer.get(..count).unwrap_or_default();
+            let written = match to.try_write(bytes) {
+                Ok(written) => written,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(e) => return Err(e),
+            };
+            // Only what the peer would not take at once is kept, by this direction alone.
+            Ok((count, written, bytes.get(written..).unwrap_or_default().to_vec(), count == buffer.len()))
+        });
+        match step {
+            Ok((0, ..)) => break,
+            Ok((_, written, rest, was_full)) => {
+                add(moved, written);
+                if !rest.is_empty() {
+                    write_all(to, &rest).await?;
+                    add(moved, rest.len());
+                }
+                full = if was_full { full + 1 } else { 0 };
+                if full >= FULL_READS {
+                    full = 0;
+                    if let Some(mut pipe) = Pipe::take() {
+                        match pipe.pump(from, to, moved).await? {
+                            After::End => break,
+                            After::Silence => {}
+                        }
+                    }
+                }
+                turns += 1;
+                if turns >= TURNS {
+                    turns = 0;
+                    tokio::task::yield_now().await;
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                turns = 0;
+                from.readable().await?;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    end(to);
+    Ok(())
+}
+
+fn add(moved: &AtomicU64, count: usize) {
+    moved.fetch_add(u64::try_from(count).unwrap_or(0), Ordering::Relaxed);
+}
+
+/// Why a pipe stopped.
+enum After {
+    /// The source ended.
+    End,
+    /// Nothing came for a while.
+    Silence,
+}
+
+/// A pipe between two sockets.
+struct Pipe {
+    read: OwnedFd,
+    write: OwnedFd,
+    size: usize,
+}
+
+impl Pipe {
+    /// Makes a pipe, unless there are many already or the system has none left.
+    fn take() -> Option<Self> {
+        let taken = PIPES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < PIPES_MAX).then_some(n + 1));
+        if taken.is_err() {
+            return None;
+        }
+        let Ok((read, write)) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK) else {
+            PIPES.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        };
+        // EPERM above the user's limit: the pipe keeps the size that it has.
+        let size = fcntl_setpipe_size(&write, PIPE_SIZE).unwrap_or(16 * 4096);
+        Some(Self { read, write, size })
+    }
+
+    /// Moves bytes until the source ends or falls silent. The pipe is empty then.
+    async fn pump(&mut self, from: &TcpStream, to: &TcpStream, moved: &AtomicU64) -> io::Result<After> {
+        let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+        let mut turns = 0u32;
+        loop {
+            // The pipe is empty here, so EAGAIN can only mean that the socket has nothing.
+            let filled = from.try_io(Interest::READABLE, || {
+                splice(from, None, &self.write, None, self.size, flags).map_err(io::Error::from)
+            });
+            let mut held = match filled {
+                Ok(0) => return Ok(After::End),
+                Ok(count) => count,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    turns = 0;
+                    match tokio::time::timeout(Duration::from_secs(1), from.readable()).await {
+                        Ok(ready) => ready?,
+                        Err(_) => return Ok(After::Silence),
+                    }
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
+            while held > 0 {
+                // Without SPLICE_F_MORE, which would hold back the last part of a message (splice(2)).
+                let emptied = to.try_io(Interest::WRITABLE, || {
+                    splice(&self.read, None, to, None, held, flags).map_err(io::Error::from)
+                });
+                match emptied {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(count) => {
+                        held = held.saturating_sub(count);
+                        add(moved, count);
+                    }
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
+                    Err(e) => return Err(e),
+                }
+            }
+            turns += 1;
+            if turns >= TURNS {
+                turns = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        PIPES.fetch_sub(1, Ordering::Relaxed);
+    }
+}
