@@ -1,4 +1,5 @@
 //! Turns a plan into a running process.
 
+pub mod audit;
 pub mod probe;
 pub mod store;

@@ -48,9 +48,6 @@ pub struct Probed {
     /// Home folders of other accounts of people, and the account's own where `HOME` names another: their credential
     /// stores deserve the same rules.
     pub other_homes: Vec<HostPath>,
-    /// `PATH` for the command, where the launcher's own does not serve: entries that lead into the home through a folder
-    /// that the sandbox has its own of (`/run`, `/tmp`) are replaced by where they lead.
-    pub path: Option<OsString>,
 }
 
 /// Something that was found and not used.
@@ -151,8 +148,7 @@ pub fn gather(asked: &Asked<'_>) -> Result<Probed, ProbeError> {
     let sysctls = Sysctls::read();
     let apparmor = AppArmor::read();
     let calls = ringfence_sys::host::namespace_calls();
-    let tools = toolchains::find(asked, env, &home, &mut notes);
-    let mut shown = tools.shown;
+    let mut shown = toolchains::find(asked, env, &home);
     home_config::find(env, &home, asked.workspace, &mut shown, &mut notes);
 
     let facts = HostFacts {
@@ -179,7 +175,7 @@ pub fn gather(asked: &Asked<'_>) -> Result<Probed, ProbeError> {
         home,
     };
     let other_homes = user::other_homes(&accounts, &facts.home, uid);
-    Ok(Probed { facts, notes, other_homes, path: tools.path })
+    Ok(Probed { facts, notes, other_homes })
 }
 
 #[cfg(test)]

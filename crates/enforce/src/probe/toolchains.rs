@@ -4,11 +4,11 @@
 //! folder that `PATH` names, the version manager to which it belongs, and what the links in it lead to. A folder that is
 //! known to hold more than one tool (the home itself, `.local/share`, `.config`) is never shown whole.
 
-use super::{Asked, Env, Note};
+use super::{Asked, Env};
 use ringfence_plan::facts::Toolchain;
 use ringfence_policy::HostPath;
 use ringfence_sys::files::{EntryKind, entry_kind, list_dir};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 /// A version manager or tool home: the variable that moves it, where it is else (below the home), which parts are shown
@@ -103,20 +103,16 @@ const KEYS: &[&str] =
 /// Links of one folder beyond this are not followed.
 const MAX_LINKS: usize = 512;
 
-/// What was found.
-pub(super) struct Tools {
-    pub(super) shown: Vec<Toolchain>,
-    pub(super) path: Option<OsString>,
-}
-
 /// Looks through `PATH` and the variables of version managers.
-pub(super) fn find(asked: &Asked<'_>, env: Env<'_>, home: &HostPath, notes: &mut Vec<Note>) -> Tools {
+pub(super) fn find(asked: &Asked<'_>, env: Env<'_>, home: &HostPath) -> Vec<Toolchain> {
     let roots = ROOTS.iter().filter_map(|r| {
         let moved = env.path(r.var).filter(|_| !r.var.is_empty());
         Some((moved.or_else(|| HostPath::new(home.as_path().join(r.place)).ok())?, r))
     });
     let mut finder = Finder { home, workspace: asked.workspace, roots: roots.collect(), shown: Vec::new() };
-    let path = finder.path_variable(env.get("PATH"), notes);
+    if let Some(path) = env.get("PATH") {
+        finder.path_variable(path);
+    }
     for var in SINGLE {
         if let Some(folder) = env.path(var)
             && !finder.too_wide(&folder)
@@ -138,7 +134,7 @@ pub(super) fn find(asked: &Asked<'_>, env: Env<'_>, home: &HostPath, notes: &mut
             }
         }
     }
-    Tools { shown: finder.shown, path }
+    finder.shown
 }
 
 struct Finder<'a> {
@@ -149,35 +145,20 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Shows what the entries of `PATH` name; returns another `PATH` where the command needs one.
-    fn path_variable(&mut self, path: Option<&OsStr>, notes: &mut Vec<Note>) -> Option<OsString> {
-        let path = path?;
-        let mut changed = false;
-        let mut entries: Vec<OsString> = Vec::new();
+    /// Shows what the entries of `PATH` name.
+    fn path_variable(&mut self, path: &OsStr) {
         let mut done: Vec<HostPath> = Vec::new();
-        for entry in std::env::split_paths(path) {
-            let Ok(folder) = HostPath::new(&entry) else {
-                entries.push(entry.into_os_string());
+        for folder in std::env::split_paths(path).filter_map(|entry| HostPath::new(entry).ok()) {
+            if done.contains(&folder) {
                 continue;
-            };
-            let mut kept = entry.into_os_string();
-            if !done.contains(&folder) {
-                if folder.is_within(self.home) {
-                    self.path_entry(&folder);
-                } else if let Some(real) = leads_home(&folder, self.home) {
-                    self.path_entry(&real);
-                    notes.push(Note {
-                        text: format!("PATH entry `{folder}` leads into the home: the command's PATH names `{real}`"),
-                        hint: None,
-                    });
-                    kept = real.as_path().as_os_str().to_owned();
-                    changed = true;
-                }
-                done.push(folder);
             }
-            entries.push(kept);
+            if folder.is_within(self.home) {
+                self.path_entry(&folder);
+            } else if let Some(real) = leads_home(&folder, self.home) {
+                self.path_entry(&real);
+            }
+            done.push(folder);
         }
-        changed.then(|| std::env::join_paths(entries).ok()).flatten()
     }
 
     fn path_entry(&mut self, folder: &HostPath) {
@@ -359,6 +340,7 @@ fn below(path: &HostPath, home: &HostPath) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;
@@ -403,7 +385,7 @@ mod tests {
                 vars.iter().map(|(k, v)| (OsString::from(k), OsString::from(v.replace('~', &home)))).collect();
             let workspace = self.home.join("ws");
             let asked = Asked { workspace: &workspace, env: &vars, program: None };
-            names(&find(&asked, Env(&vars), &self.home, &mut Vec::new()).shown, self.home.as_path())
+            names(&find(&asked, Env(&vars), &self.home), self.home.as_path())
         }
     }
 
