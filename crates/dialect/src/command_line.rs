@@ -86,8 +86,7 @@ pub enum Proof {
 /// # Errors
 /// All problems, in the order of the fields of [`Flags`].
 pub fn parse(flags: &Flags, context: &ParseContext<'_>) -> Result<Parsed, Vec<Diagnostic>> {
-    let mut reader =
-        Reader { context, fragment: Fragment::empty(Layer::CommandLine), problems: Vec::new() };
+    let mut reader = Reader { context, fragment: Fragment::empty(Layer::CommandLine), problems: Vec::new() };
     reader.rules(flags);
     reader.scalars(flags);
     if reader.problems.iter().any(|problem| problem.severity == Severity::Error) {
@@ -205,8 +204,11 @@ impl Reader<'_> {
         match meaning {
             Some(Meaning::Rules(rules)) => self.fragment.hosts.extend(rules),
             Some(Meaning::Nothing(why)) => {
-                let message =
-                    format!("`{}` stands for no host on this machine: {}", shown(&typed.to_string_lossy()), shown(&why));
+                let message = format!(
+                    "`{}` stands for no host on this machine: {}",
+                    shown(&typed.to_string_lossy()),
+                    shown(&why)
+                );
                 let mut label = label(flag, typed);
                 label.text = "this allows nothing here".to_owned();
                 self.problems.push(Diagnostic::warning(codes::SET_UNRESOLVED, message).at(label));

@@ -104,8 +104,11 @@ fn syntax_errors(source: &Arc<SourceText>, errors: &[toml::de::Error]) -> Vec<Di
         let row = source.line_text(span.start).trim_start();
         let statement = row.starts_with('[') || row.split_once('=').is_some_and(|(key, _)| is_bare_key(key.trim()));
         if error.message().starts_with("missing comma between array elements") && statement {
-            let problem = Diagnostic::error(codes::SYNTAX, "a list is not closed before this line")
-                .at(Label::new(source, span, "expected `]` above"));
+            let problem = Diagnostic::error(codes::SYNTAX, "a list is not closed before this line").at(Label::new(
+                source,
+                span,
+                "expected `]` above",
+            ));
             problems.push(problem);
             break;
         }
@@ -141,7 +144,8 @@ pub fn fuzz_native(bytes: &[u8]) {
     let (Ok(home), Ok(base)) = (HostPath::new("/home/u"), HostPath::new("/home/u/w")) else { return };
     let none = |_: &str| Err("fuzz".to_owned());
     for layer in [Layer::Managed, Layer::User, Layer::Project] {
-        let context = ParseContext::file(layer, Path::new("fuzz.toml"), &home, &base, &none).with_trust(Trust::Untrusted);
+        let context =
+            ParseContext::file(layer, Path::new("fuzz.toml"), &home, &base, &none).with_trust(Trust::Untrusted);
         if let Err(problems) = parse_bytes(bytes, "fuzz.toml", &context) {
             for problem in problems {
                 for label in &problem.labels {

@@ -1,36 +1,29 @@
-//! What is said, word by word, and where the caret stands.
+//! What is said, word by word, and where the caret stands. `BLESS=1 cargo test` writes the answers anew.
 
 mod support;
 
-use ringfence_policy::Layer;
-use support::{parse, parse_as, render};
-
-fn said(text: &str) -> String {
-    match parse(text) {
-        Ok(parsed) => render(&parsed.warnings),
-        Err(problems) => render(&problems),
-    }
-}
+use std::path::Path;
+use support::{parse, render};
 
 #[test]
-fn print() {
-    for text in [
-        "version = 1\n[network]\nallow_hosts = [\"api.example.com\"]\n",
-        "[files]\nwrite = \".\"\nhom = 1\nmemory = \"8G\"\nxyz = 1\n",
-        "version = 1\n[network]\nallow = [\"a.example.com\", \"b.example.com\"\n[files]\nwrite = [\".\"]\n",
-        "version = 1\n[limits]\nmemory = 8G\nwall = 2h\n[network]\nalow = []\n",
-        "version = 1\n[network]\nallow = [\"*.com\", \"https://x.example.com/\", \"@npmjs\", \"exämple.com\", { rul = \"x\" }, 3]\n",
-        "version = 1\nversion = 1\n",
-        "version = \"1\"\n",
-        "version = 1\n[[credential]]\nname = \"x\"\n",
-        "version = 1\n[network]\nrule = 3\nports = { publish = [0, \"3000\", 80, 80], hots = [1] }\n",
-        "version = 1\nnetwork = 3\n[env]\nset = { A = 1, \"B C\" = \"x\", D = { vale = \"1\" } }\n",
-        "version = 1\n[files]\ndeny_read = [\"a\", \"a\"]\n",
-        "",
-        "version = 1\nx = \"\"\"\n",
-        "version = 1\r\n[files]\r\nhome = \"privat\"\r\n",
-    ] {
-        println!("=====\n{text}-----\n{}", said(text));
+fn what_is_said() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut cases = 0;
+    for file in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.extension().is_none_or(|ext| ext != "toml") {
+            continue;
+        }
+        let said = match parse(&std::fs::read_to_string(&file).unwrap()) {
+            Ok(parsed) => format!("accepted\n{}", render(&parsed.warnings)),
+            Err(problems) => render(&problems),
+        };
+        let answer = file.with_extension("txt");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&answer, &said).unwrap();
+        }
+        let wanted = std::fs::read_to_string(&answer).unwrap_or_default();
+        assert_eq!(said, wanted, "{}", file.display());
+        cases += 1;
     }
-    let _ = parse_as(Layer::User, "");
+    assert!(cases > 10, "{cases}");
 }

@@ -148,7 +148,7 @@ codes! {
         Host("a host name with bytes that are not UTF-8, given to `--allow-host`");
         "Hosts, sizes, times and names of presets and variables are text. Only paths may hold any bytes."
     ADDRESS "RF0131" "a network address is malformed"
-        Policy("version = 1\n[network]\nallow = [{ rule = \"git.example.com\", addresses = [\"10.0.0\"] }]\n");
+        Policy("version = 1\n[network]\nallow = [{ rule = \"git.example.com\", addresses = [\"intern\"] }]\n");
         "`addresses` names the private networks to which the names of a rule may resolve: an address, or a network as \
          `10.0.0.0/8`. Addresses of metadata services are never opened by it."
     CREDENTIAL_NAME "RF0132" "two credentials have one name"

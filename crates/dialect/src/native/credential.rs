@@ -37,10 +37,12 @@ impl Walk<'_> {
             let draft = self.draft(table);
             if let Some(Some((name, place))) = &draft.name {
                 if let Some((_, first)) = names.iter().find(|(known, _)| known == name) {
-                    let problem =
-                        Diagnostic::error(codes::CREDENTIAL_NAME, format!("two credentials are called `{}`", shown(name)))
-                            .at(self.label(place.clone(), "the second"))
-                            .at(self.label(first.clone(), "the first"));
+                    let problem = Diagnostic::error(
+                        codes::CREDENTIAL_NAME,
+                        format!("two credentials are called `{}`", shown(name)),
+                    )
+                    .at(self.label(place.clone(), "the second"))
+                    .at(self.label(first.clone(), "the first"));
                     self.report(problem);
                 }
                 names.push((name.clone(), place.clone()));
@@ -210,10 +212,19 @@ fn credential_name(text: &str) -> Result<String, Fault> {
 
 /// A field name (RFC 9110 section 5.1: a token). Fields that frame a message are refused: the engine writes them.
 fn header_name(text: &str) -> Result<String, Fault> {
-    const FRAMING: [&str; 8] =
-        ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "proxy-authorization"];
+    const FRAMING: [&str; 8] = [
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "te",
+        "trailer",
+        "proxy-authorization",
+    ];
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    let fault = |label: &str| Fault::new(codes::CREDENTIAL, format!("`{}` is no header for it", shown(text))).label(label);
+    let fault =
+        |label: &str| Fault::new(codes::CREDENTIAL, format!("`{}` is no header for it", shown(text))).label(label);
     if text.is_empty() || !text.bytes().all(token) {
         return Err(fault("the name of a header, such as `Authorization`"));
     }
@@ -228,7 +239,7 @@ fn header_format(text: &str) -> Result<String, Fault> {
     if text.matches("{}").count() != 1 {
         return Err(fault("`{}` stands for the secret, once"));
     }
-    if text.bytes().any(|b| b < 0x20 || b >= 0x7f) {
+    if text.bytes().any(|b| !(0x20..0x7f).contains(&b)) {
         return Err(fault("printable ASCII only"));
     }
     Ok(text.to_owned())

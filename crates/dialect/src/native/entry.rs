@@ -31,7 +31,9 @@ impl Walk<'_> {
         let mut seen: BTreeMap<&str, Range<usize>> = BTreeMap::new();
         for item in list {
             let Some(entry) = self.entry(what, item, extra) else { continue };
-            if let Some(first) = seen.get(entry.text) {
+            // A table may say more of the same text.
+            let more = entry.table.is_some_and(|table| table.keys().any(|key| extra.contains(&key.get_ref().as_ref())));
+            if let Some(first) = seen.get(entry.text).filter(|_| !more) {
                 let problem =
                     Diagnostic::warning(codes::DUPLICATE_RULE, format!("`{}` is written twice", shown(entry.text)))
                         .at(self.label(entry.span.clone(), "this has no effect"))
@@ -52,7 +54,11 @@ impl Walk<'_> {
                 return Some(Entry { text: text.as_ref(), span: item.span(), origin, why: None, table: None });
             }
             DeValue::Table(table) => table,
-            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) => {
+            DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_) => {
                 self.rule_or_table(what, item);
                 return None;
             }

@@ -96,7 +96,7 @@ impl Walk<'_> {
                     }
                     text
                 }
-                _ => self.text("set", item),
+                _ => self.text(key.get_ref().as_ref(), item),
             };
             let value = text.and_then(|text| self.take(env::value(text), item.span()));
             if let (Some(name), Some(value)) = (name, value) {
@@ -147,7 +147,8 @@ impl Walk<'_> {
 
     fn time(&mut self, what: &str, item: &Value<'_>) -> Option<Limit<std::time::Duration>> {
         if item.get_ref().is_integer() {
-            let fault = Fault::new(codes::DURATION, format!("`{what}` has no unit")).label("such as `\"90s\"` or `\"2h\"`");
+            let fault =
+                Fault::new(codes::DURATION, format!("`{what}` has no unit")).label("such as `\"90s\"` or `\"2h\"`");
             return self.take(Err(fault), item.span());
         }
         let text = self.text(what, item)?;

@@ -63,8 +63,11 @@ impl<'c> Walk<'c> {
             }
         }
         if !version {
-            let problem = Diagnostic::error(codes::VERSION_MISSING, "the version is missing")
-                .at(Label::new(&self.source, 0..0, "write `version = 1` here"));
+            let problem = Diagnostic::error(codes::VERSION_MISSING, "the version is missing").at(Label::new(
+                &self.source,
+                0..0,
+                "write `version = 1` here",
+            ));
             self.report(problem);
         }
     }

@@ -6,9 +6,8 @@ use crate::codes;
 /// A pattern over names: `*` stands for any text. Names of the environment may hold more than those that a shell can
 /// set, so only what can be in no name is refused (environ(7): a name holds no `=`).
 pub(crate) fn pattern(text: &str) -> Result<String, Fault> {
-    let fault = |label: &str| {
-        Fault::new(codes::ENV_NAME, format!("`{}` is no name of a variable", shown(text))).label(label)
-    };
+    let fault =
+        |label: &str| Fault::new(codes::ENV_NAME, format!("`{}` is no name of a variable", shown(text))).label(label);
     if text.is_empty() {
         return Err(fault("it is empty"));
     }

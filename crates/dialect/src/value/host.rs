@@ -24,7 +24,14 @@ pub(crate) fn rule(text: &str, wide: Wide) -> Result<(HostPattern, PortSet), Fau
             HostPatternError::Network { .. } => (codes::HOST, "no network in CIDR notation"),
             _ => (codes::HOST, "no host"),
         };
-        fault(code, text, label, error.hint())
+        let hint = match &error {
+            HostPatternError::TooWide { .. } => Some(format!(
+                "name the hosts, or write `{{ rule = \"{}\", force = true }}` in a policy file",
+                shown(text)
+            )),
+            _ => error.hint(),
+        };
+        fault(code, text, label, hint)
     })
 }
 
@@ -80,7 +87,10 @@ pub(crate) fn meaning(
                     verb,
                     // Whose word it is, is whoever wrote `@npm`; what the machine's client said is the reason.
                     origin: origin.clone(),
-                    why: rule.why.or_else(|| why.map(str::to_owned)).or_else(|| Some(format!("@{set} on this machine"))),
+                    why: rule
+                        .why
+                        .or_else(|| why.map(str::to_owned))
+                        .or_else(|| Some(format!("@{set} on this machine"))),
                     ..rule
                 })
                 .collect(),
@@ -124,13 +134,15 @@ pub(crate) fn upstream(text: &str) -> Result<String, Fault> {
         return Err(malformed("no name or password here"));
     }
     match HostPattern::parse(rest, Wide::Refused) {
-        Ok((host @ (HostPattern::Exact(_) | HostPattern::Network(_)), PortSet::List(ports))) => match ports.as_slice() {
-            [port] if !rest.contains('/') => Ok(match (&host, rest.starts_with('[')) {
-                (HostPattern::Network(_), true) => format!("http://[{host}]:{port}"),
-                _ => format!("http://{host}:{port}"),
-            }),
-            _ => Err(malformed("one host and one port")),
-        },
+        Ok((host @ (HostPattern::Exact(_) | HostPattern::Network(_)), PortSet::List(ports))) => {
+            match ports.as_slice() {
+                [port] if !rest.contains('/') => Ok(match (&host, rest.starts_with('[')) {
+                    (HostPattern::Network(_), true) => format!("http://[{host}]:{port}"),
+                    _ => format!("http://{host}:{port}"),
+                }),
+                _ => Err(malformed("one host and one port")),
+            }
+        }
         Ok(_) => Err(malformed("a host and a port, `proxy.example.com:3128`")),
         Err(error) => Err(malformed(&error.to_string())),
     }

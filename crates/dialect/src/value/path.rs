@@ -38,7 +38,7 @@ pub(crate) fn pattern(text: &str, places: Places<'_>) -> Result<PathPattern, Fau
 /// by [`one`] before.
 pub(crate) fn literal(text: &OsStr, places: Places<'_>) -> Result<HostPath, Fault> {
     if text.is_empty() {
-        return Err(fault(text, "it is empty"));
+        return Err(fault(text, "name one; `.` is the folder itself"));
     }
     let path = Path::new(text);
     let absolute = match path.strip_prefix("~") {
@@ -57,8 +57,11 @@ pub(crate) fn flag(text: &OsStr, places: Places<'_>) -> Result<HostPath, Fault> 
 pub(crate) fn one(text: &str, places: Places<'_>) -> Result<HostPath, Fault> {
     refuse_what_a_shell_would_expand(text)?;
     if text.contains(WILDCARDS) {
-        return Err(Fault::new(codes::GLOB_HERE, format!("`{}` is a pattern, but one path is needed here", shown(text)))
-            .label("name it without wildcards"));
+        return Err(Fault::new(
+            codes::GLOB_HERE,
+            format!("`{}` is a pattern, but one path is needed here", shown(text)),
+        )
+        .label("name it without wildcards"));
     }
     literal(OsStr::new(text), places)
 }
@@ -78,7 +81,11 @@ fn refuse_what_a_shell_would_expand(text: &str) -> Result<(), Fault> {
 }
 
 fn fault(text: &OsStr, label: &str) -> Fault {
-    Fault::new(codes::PATH, format!("`{}` is no path that can be used", shown(&text.to_string_lossy()))).label(label)
+    let message = match shown(&text.to_string_lossy()) {
+        empty if empty.is_empty() => "an empty text is no path".to_owned(),
+        text => format!("`{text}` is no path that can be used"),
+    };
+    Fault::new(codes::PATH, message).label(label)
 }
 
 fn glob(text: &str, places: Places<'_>) -> Result<PathPattern, Fault> {

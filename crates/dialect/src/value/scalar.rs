@@ -46,7 +46,8 @@ pub(crate) fn size(text: &str) -> Result<u64, Fault> {
         "T" | "TB" | "TIB" => 40,
         _ => return Err(malformed()),
     };
-    let (whole, fraction) = number.trim_end_matches(' ').split_once('.').map_or((number.trim_end_matches(' '), ""), |p| p);
+    let (whole, fraction) =
+        number.trim_end_matches(' ').split_once('.').map_or((number.trim_end_matches(' '), ""), |p| p);
     let digits = |part: &str| !part.is_empty() && part.len() <= 15 && part.bytes().all(|b| b.is_ascii_digit());
     if !digits(whole) || (number.contains('.') && !digits(fraction)) {
         return Err(malformed());
@@ -58,7 +59,8 @@ pub(crate) fn size(text: &str) -> Result<u64, Fault> {
     match u64::try_from(bytes) {
         Ok(0) => Err(zero("a size")),
         Ok(bytes) => Ok(bytes),
-        Err(_) => Err(Fault::new(codes::RANGE, format!("`{}` is more bytes than there can be", shown(text)))),
+        Err(_) => Err(Fault::new(codes::RANGE, format!("`{}` is more bytes than there can be", shown(text)))
+            .label("at most 16777215T")),
     }
 }
 
@@ -146,7 +148,8 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (text, seconds) in [("90s", 90), ("15m", 900), ("15min", 900), ("2h", 7200), ("1d", 86400), ("1h30m", 5400)] {
+        for (text, seconds) in [("90s", 90), ("15m", 900), ("15min", 900), ("2h", 7200), ("1d", 86400), ("1h30m", 5400)]
+        {
             assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));

@@ -1,5 +1,11 @@
 //! What the tests of this crate share.
-#![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "each test binary uses a part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "each test binary uses a part"
+)]
 
 use ringfence_dialect::{Diagnostic, ParseContext, Parsed, SetAnswer, native};
 use ringfence_policy::host_rule::Wide;
