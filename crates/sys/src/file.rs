@@ -81,6 +81,14 @@ pub fn kind(fd: impl AsFd) -> Result<FileKind, SysError> {
     })
 }
 
+/// Who owns a file.
+///
+/// # Errors
+/// fstat(2) fails.
+pub fn owner(fd: impl AsFd) -> Result<u32, SysError> {
+    rustix::fs::fstat(fd).map(|stat| stat.st_uid).at("fstat", String::new)
+}
+
 /// Which file a descriptor is.
 ///
 /// # Errors
@@ -107,7 +115,8 @@ pub fn make_dir(path: &Path, mode: u32) -> Result<bool, SysError> {
 ///
 /// # Errors
 /// mkdirat(2) fails.
-pub fn make_dir_at(dir: impl AsFd, name: &str, mode: u32) -> Result<(), SysError> {
+pub fn make_dir_at(dir: impl AsFd, name: impl AsRef<Path>, mode: u32) -> Result<(), SysError> {
+    let name = name.as_ref();
     rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode)).at("mkdirat", || format!("{name:?}"))
 }
 

@@ -120,7 +120,7 @@ pub fn attach(tree: impl AsFd, target: impl AsFd) -> Result<(), SysError> {
 ///
 /// # Errors
 /// move_mount(2) fails.
-pub fn attach_at(tree: impl AsFd, dir: impl AsFd, name: &str) -> Result<(), SysError> {
+pub fn attach_at(tree: impl AsFd, dir: impl AsFd, name: &std::ffi::OsStr) -> Result<(), SysError> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     rustix::mount::move_mount(tree, c"", dir, name, flags).at("move_mount", || format!("{name:?}"))
 }

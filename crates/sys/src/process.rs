@@ -300,3 +300,22 @@ pub fn take_change() -> Result<Option<(Pid, Change)>, SysError> {
     };
     Ok(Some((pid, change)))
 }
+
+/// Waits for the end of any child and collects it; `Ok(false)`: there is none.
+///
+/// # Errors
+/// wait4(2) fails.
+pub fn wait_any() -> Result<bool, SysError> {
+    loop {
+        // SAFETY: wait4(2) writes nothing when both pointers are null.
+        let pid = unsafe { libc::wait4(-1, std::ptr::null_mut(), 0, std::ptr::null_mut()) };
+        if pid > 0 {
+            return Ok(true);
+        }
+        match last_errno() {
+            Errno::INTR => {}
+            Errno::CHILD => return Ok(false),
+            errno => return Err(errno).at("wait4", || "-1".to_owned()),
+        }
+    }
+}

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Both ends of a pseudoterminal.
 #[derive(Debug)]
 pub struct Pty {
-    /// The controlling end.
+    /// The controlling end, non-blocking.
     pub master: OwnedFd,
     /// The end that a program takes for a terminal.
     pub slave: OwnedFd,
@@ -23,7 +23,7 @@ pub struct Pty {
 /// # Errors
 /// A call fails.
 pub fn open(multiplexer: &Path) -> Result<Pty, SysError> {
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let master = rustix::fs::open(multiplexer, flags, Mode::empty()).at("open", || format!("{multiplexer:?}"))?;
     rustix::pty::unlockpt(&master).at("ioctl", || "TIOCSPTLCK".to_owned())?;
     let peer = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY | rustix::pty::OpenptFlags::CLOEXEC;

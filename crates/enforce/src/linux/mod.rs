@@ -1,0 +1,14 @@
+//! The wall of namespaces, mounts, Landlock and seccomp.
+
+mod command;
+mod doors;
+pub(crate) mod error;
+mod init;
+pub(crate) mod launch;
+pub(crate) mod message;
+mod mounts;
+mod plant;
+mod prepare;
+mod prove;
+pub(crate) mod supervise;
+mod terminal;
