@@ -63,6 +63,7 @@ fn plan(work: &str) -> Plan {
         },
         seccomp: SeccompPlan { program: filter(), rules: Vec::new() },
         env: std::env::vars_os().collect(),
+        environment: Vec::new(),
         cwd: path(work),
         doors: DoorsPlan {
             enabled: true,

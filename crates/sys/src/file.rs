@@ -2,7 +2,9 @@
 
 use crate::{Context, Errno, SysError};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 /// What a path is; symlinks are not followed.
@@ -10,6 +12,8 @@ use std::path::Path;
 pub enum FileKind {
     /// A folder.
     Dir,
+    /// A symbolic link.
+    Symlink,
     /// Anything else.
     Other,
 }
@@ -32,7 +36,8 @@ fn quoted(path: &Path) -> String {
 /// # Errors
 /// `ELOOP`: a component is a symlink.
 pub fn open_path(path: &Path) -> Result<OwnedFd, SysError> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    // Not O_NOFOLLOW: together with O_PATH that would open a link in the last place instead of refusing it.
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve).at("openat2", || quoted(path))
 }
@@ -43,9 +48,19 @@ pub fn open_path(path: &Path) -> Result<OwnedFd, SysError> {
 /// `ELOOP`: a component is a symlink; `EXDEV`: the path leads out of the folder.
 pub fn open_path_at(dir: impl AsFd, path: impl AsRef<Path>) -> Result<OwnedFd, SysError> {
     let path = path.as_ref();
-    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    // Not O_NOFOLLOW: together with O_PATH that would open a link in the last place instead of refusing it.
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH;
     rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve).at("openat2", || quoted(path))
+}
+
+/// Opens an entry of a folder without access to its content, a symbolic link as itself.
+///
+/// # Errors
+/// openat(2) fails.
+pub fn open_path_at_link(dir: impl AsFd, name: &OsStr) -> Result<OwnedFd, SysError> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::openat(dir, name, flags, Mode::empty()).at("openat", || format!("{name:?}"))
 }
 
 /// Opens a device or terminal for reading and writing; it does not become the controlling terminal.
@@ -77,6 +92,7 @@ pub fn kind(fd: impl AsFd) -> Result<FileKind, SysError> {
     let stat = rustix::fs::fstat(fd).at("fstat", String::new)?;
     Ok(match rustix::fs::FileType::from_raw_mode(stat.st_mode) {
         rustix::fs::FileType::Directory => FileKind::Dir,
+        rustix::fs::FileType::Symlink => FileKind::Symlink,
         _ => FileKind::Other,
     })
 }
@@ -130,23 +146,31 @@ pub fn make_file_at(dir: impl AsFd, name: impl AsRef<Path>, mode: u32) -> Result
     rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode)).at("openat", || quoted(name))
 }
 
-/// Makes a symbolic link; `Ok(false)` when something is there already.
+/// Gives an entry of a folder another name, which must be free (renameat2(2), `RENAME_NOREPLACE`).
 ///
 /// # Errors
-/// symlinkat(2) fails.
-pub fn make_symlink(to: &str, path: &Path) -> Result<bool, SysError> {
-    match rustix::fs::symlinkat(to, CWD, path) {
-        Ok(()) => Ok(true),
-        Err(Errno::EXIST) => Ok(false),
-        Err(errno) => Err(SysError::new("symlink", format!("{to:?}, {path:?}"), errno)),
-    }
+/// renameat2(2) fails.
+pub fn rename_at(dir: impl AsFd, from: &OsStr, to: &OsStr) -> Result<(), SysError> {
+    rustix::fs::renameat_with(&dir, from, &dir, to, RenameFlags::NOREPLACE)
+        .at("renameat2", || format!("{from:?}, {to:?}"))
+}
+
+/// Where a symbolic link that is open as a path leads (readlinkat(2) with an empty path).
+///
+/// # Errors
+/// It is no link.
+pub fn link_target(fd: impl AsFd) -> Result<OsString, SysError> {
+    rustix::fs::readlinkat(fd, c"", Vec::new())
+        .map(|target| OsString::from_vec(target.into_bytes()))
+        .at("readlinkat", String::new)
 }
 
 /// Makes a symbolic link below a folder.
 ///
 /// # Errors
 /// symlinkat(2) fails.
-pub fn make_symlink_at(to: &str, dir: impl AsFd, name: &str) -> Result<(), SysError> {
+pub fn make_symlink_at(to: &str, dir: impl AsFd, name: impl AsRef<Path>) -> Result<(), SysError> {
+    let name = name.as_ref();
     rustix::fs::symlinkat(to, dir, name).at("symlinkat", || format!("{to:?}, {name:?}"))
 }
 

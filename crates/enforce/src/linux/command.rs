@@ -93,6 +93,7 @@ fn walls(start: &Start<'_>, report: &OwnedFd) -> Result<i32, Failure> {
 fn rlimit(resource: Rlimit) -> Resource {
     match resource {
         Rlimit::AddressSpace => Resource::As,
+        Rlimit::Data => Resource::Data,
         Rlimit::Processes => Resource::Nproc,
         Rlimit::FileSize => Resource::Fsize,
         Rlimit::Cpu => Resource::Cpu,

@@ -195,6 +195,14 @@ impl<'a> Reader<'a> {
     fn i32(&mut self) -> Option<i32> {
         self.u32().map(u32::cast_signed)
     }
+    /// `Some(None)` is no error; a number that cannot be one makes the message unreadable.
+    fn errno(&mut self) -> Option<Option<Errno>> {
+        match self.i32()? {
+            0 => Some(None),
+            n @ 1..=4095 => Some(Some(Errno::from_raw_os_error(n))),
+            _ => None,
+        }
+    }
     fn bytes(&mut self) -> Option<&'a [u8]> {
         let n = self.u16()?;
         self.take(usize::from(n))
@@ -207,7 +215,7 @@ impl<'a> Reader<'a> {
     }
     fn failure(&mut self) -> Option<Failure> {
         let step = Step::from_code(self.u8()?)?;
-        let errno = Errno::from_raw_os_error(self.i32()?);
+        let errno = self.errno()??;
         let path = self.path()?;
         let call = self.text()?;
         Some(Failure { step, path, error: SysError::new(call, self.text()?, errno) })
@@ -257,10 +265,7 @@ impl FromInit {
             6 => Self::Signaled(r.i32()?),
             7 => {
                 let id = r.u32()?;
-                let result = match r.i32()? {
-                    0 => Ok(()),
-                    errno => Err(Errno::from_raw_os_error(errno)),
-                };
+                let result = r.errno()?.map_or(Ok(()), Err);
                 Self::Dialed { id, result }
             }
             _ => return None,
@@ -313,10 +318,10 @@ impl FromCommand {
             1 => {
                 let row = r.u32()?;
                 let kind = r.u8()?;
-                let errno = Errno::from_raw_os_error(r.i32()?);
+                let errno = r.errno()?;
                 let surprise = match kind {
                     0 => Surprise::Worked,
-                    1 => Surprise::Failed(errno),
+                    1 => Surprise::Failed(errno?),
                     2 => Surprise::Arrived,
                     _ => return None,
                 };

@@ -7,6 +7,7 @@ mod init;
 pub(crate) mod launch;
 pub(crate) mod message;
 mod mounts;
+mod ours;
 mod plant;
 mod prepare;
 mod prove;

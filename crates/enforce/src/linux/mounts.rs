@@ -1,7 +1,8 @@
 //! Carries out the mount operations of a plan, in the mount namespace of process 1.
 
 use super::error::Step;
-use super::message::{During, Failure, NOT_OURS};
+use super::message::{During, Failure};
+use super::ours::{Ours, Owner};
 use ringfence_plan::PrepareOp;
 use ringfence_plan::mounts::{MountFlags, MountOp};
 use ringfence_policy::HostPath;
@@ -9,7 +10,7 @@ use ringfence_sys::file::{self, FileKind};
 use ringfence_sys::mount::{self, Attributes, Reach};
 use ringfence_sys::{Errno, SysError};
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// Held by every mount that is made here, but for device nodes.
@@ -58,11 +59,7 @@ pub(crate) fn carry_out(ops: &[MountOp], prepared: &[PrepareOp]) -> Result<u32, 
                 mount::attach(&tree, &place).during(Step::File, target.as_path())?;
             }
             MountOp::Symlink { path, to } => {
-                ours.check(path, Step::Symlink)?;
-                if let Some(parent) = path.parent() {
-                    ours.make_dirs(&parent, 0o755, Step::Symlink)?;
-                }
-                file::make_symlink(to, path.as_path()).during(Step::Symlink, path.as_path())?;
+                ours.make_symlink(path, to)?;
             }
             MountOp::Seal { target } => {
                 let fd = file::open_path(target.as_path()).during(Step::Seal, target.as_path())?;
@@ -188,7 +185,7 @@ impl Generated {
     fn cover(&self, kind: FileKind) -> Result<OwnedFd, SysError> {
         let from = match kind {
             FileKind::Dir => &self.dir,
-            FileKind::Other => &self.file,
+            FileKind::Other | FileKind::Symlink => &self.file,
         };
         mount::copy_tree(from, Reach::This)
     }
@@ -232,7 +229,7 @@ impl<'a> Covers<'a> {
             Err(error) if error.errno == Errno::NOTDIR || error.errno == Errno::INVAL => {
                 let other = match kind {
                     FileKind::Dir => FileKind::Other,
-                    FileKind::Other => FileKind::Dir,
+                    FileKind::Other | FileKind::Symlink => FileKind::Dir,
                 };
                 mount::attach_at(self.generated.cover(other)?, dir, name)
             }
@@ -315,124 +312,4 @@ fn dev(nodes: &[String], trees: &[OwnedFd], shm_size: u64) -> Result<(), Failure
     }
     mount::set_attributes(&root, flags | Attributes::NO_EXEC | Attributes::READ_ONLY, Reach::This)
         .during(Step::Dev, "/dev")
-}
-
-/// Whose file system a path lies in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    /// Made by us, or a folder of ours on the host: names may be made in it.
-    Us,
-    /// The host's.
-    Host,
-}
-
-/// Which mounts so far are ours. Names are only ever made inside those, so that nothing is left on the host.
-struct Ours<'a> {
-    prepared: &'a [PrepareOp],
-    mounts: Vec<(HostPath, Owner)>,
-}
-
-impl<'a> Ours<'a> {
-    fn new(prepared: &'a [PrepareOp]) -> Self {
-        Self { prepared, mounts: Vec::new() }
-    }
-
-    fn add(&mut self, target: &HostPath, owner: Owner) {
-        self.mounts.push((target.clone(), owner));
-    }
-
-    fn add_path(&mut self, target: &str, owner: Owner) {
-        if let Ok(target) = HostPath::new(target) {
-            self.mounts.push((target, owner));
-        }
-    }
-
-    /// A writable window on a folder that was prepared is ours; every other one is the user's.
-    fn owner_of_source(&self, source: &HostPath, flags: MountFlags) -> Owner {
-        let made = |op: &PrepareOp| match op {
-            PrepareOp::MakeDir { path, .. } => source.is_within(path),
-            PrepareOp::CopyOnce { .. } => false,
-        };
-        if !flags.read_only && self.prepared.iter().any(made) { Owner::Us } else { Owner::Host }
-    }
-
-    fn check(&self, path: &HostPath, step: Step) -> Result<(), Failure> {
-        // Of several mounts at the same place the last one is on top.
-        let holder = self.mounts.iter().filter(|(at, _)| path.is_within(at)).max_by_key(|(at, _)| at.depth());
-        match holder {
-            Some((_, Owner::Us)) => Ok(()),
-            _ => Err(Failure::new(step, path.as_path(), SysError::new(NOT_OURS, "", Errno::ROFS))),
-        }
-    }
-
-    /// Opens a target; makes it when it is missing and lies in a file system of ours.
-    fn place(&self, target: &HostPath, kind: FileKind, step: Step) -> Result<OwnedFd, Failure> {
-        match file::open_path(target.as_path()) {
-            Ok(fd) => return Ok(fd),
-            Err(error) if error.errno == Errno::NOENT => {}
-            Err(error) => return Err(Failure::new(step, target.as_path(), error)),
-        }
-        match kind {
-            FileKind::Dir => {
-                self.make_dirs(target, 0o755, step)?;
-            }
-            FileKind::Other => {
-                self.check(target, step)?;
-                let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
-                    return Err(Failure::new(step, target.as_path(), SysError::new("openat2", "/", Errno::INVAL)));
-                };
-                self.make_dirs(&parent, 0o755, step)?;
-                let dir = file::open_path(parent.as_path()).during(step, target.as_path())?;
-                drop(file::make_file_at(dir, Path::new(&name), 0o600).during(step, target.as_path())?);
-            }
-        }
-        file::open_path(target.as_path()).during(step, target.as_path())
-    }
-
-    /// Makes a folder and its missing parents; no component may be a symlink.
-    fn make_dirs(&self, path: &HostPath, mode: u32, step: Step) -> Result<(), Failure> {
-        match file::open_path(path.as_path()) {
-            Ok(_) => return Ok(()),
-            Err(error) if error.errno == Errno::NOENT => {}
-            Err(error) => return Err(Failure::new(step, path.as_path(), error)),
-        }
-        self.check(path, step)?;
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-        self.make_dirs(&parent, 0o755, step)?;
-        let dir = file::open_path(parent.as_path()).during(step, path.as_path())?;
-        file::make_dir_at(dir.as_fd(), Path::new(&name), mode).during(step, path.as_path())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn path(p: &str) -> HostPath {
-        HostPath::new(p).unwrap()
-    }
-
-    #[test]
-    fn names_are_made_only_in_file_systems_of_ours() {
-        let prepared = [PrepareOp::MakeDir { path: path("/data/home"), mode: 0o700 }];
-        let mut ours = Ours::new(&prepared);
-        assert!(ours.check(&path("/srv/x"), Step::MakeDir).is_err());
-        ours.add(&path("/tmp"), Owner::Us);
-        assert!(ours.check(&path("/tmp/a/b"), Step::MakeDir).is_ok());
-        assert!(ours.check(&path("/tmpx/a"), Step::MakeDir).is_err());
-        let work = ours.owner_of_source(&path("/srv/work"), MountFlags::default());
-        ours.add(&path("/tmp/work"), work);
-        assert!(ours.check(&path("/tmp/work/new"), Step::MakeDir).is_err(), "the workspace is the user's");
-        let home = ours.owner_of_source(&path("/data/home"), MountFlags::default());
-        ours.add(&path("/home/u"), home);
-        assert!(ours.check(&path("/home/u/.config"), Step::MakeDir).is_ok());
-    }
-
-    #[test]
-    fn the_last_mount_at_a_place_counts() {
-        let mut ours = Ours::new(&[]);
-        ours.add(&path("/a"), Owner::Us);
-        ours.add(&path("/a"), Owner::Host);
-        assert!(ours.check(&path("/a/b"), Step::MakeDir).is_err());
-    }
 }

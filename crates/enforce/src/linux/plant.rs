@@ -3,7 +3,7 @@
 use super::error::EnforceError;
 use super::message::Plants;
 use super::prove;
-use ringfence_plan::proof::{Attempt, ProofPlan};
+use ringfence_plan::proof::{Attempt, DECOY, ProofPlan};
 use ringfence_policy::HostPath;
 use ringfence_sys::attempt::{self, UnixPlace};
 use ringfence_sys::{Errno, SysError, file, netns, process};
@@ -32,6 +32,10 @@ impl Planted {
                 Attempt::HostUdp => out.udp(taken),
                 Attempt::HostAbstract => out.abstract_socket(),
                 Attempt::HostUnix(path) => out.unix(path),
+                Attempt::Read(path) if path.file_name().is_some_and(|name| name == DECOY) => {
+                    plant_decoy(path)?;
+                    continue;
+                }
                 _ => continue,
             };
             let fd = fd.map_err(|source| EnforceError::Launch { what: "listen outside for the proof", source })?;
@@ -109,6 +113,21 @@ impl Planted {
 
 fn bind_at(path: &Path) -> Result<OwnedFd, Errno> {
     at_unix_path(path, |place| attempt::listen_unix(UnixPlace::Path(place)))
+}
+
+/// A file that must not be read inside. It stays for the next run, in a folder of ours, because several launchers share it.
+fn plant_decoy(path: &HostPath) -> Result<(), EnforceError> {
+    if file::exists(path.as_path()) {
+        return Ok(());
+    }
+    let made = path.parent().zip(path.file_name()).map(|(parent, name)| {
+        let dir = file::open_path(parent.as_path())?;
+        match file::make_file_at(dir, Path::new(&name), 0o600) {
+            Err(error) if error.errno != Errno::EXIST => Err(error),
+            _ => Ok(()),
+        }
+    });
+    made.unwrap_or(Ok(())).map_err(|source| EnforceError::Prepare { path: path.as_path().to_owned(), source })
 }
 
 /// Goes through the folder's descriptor when the path is longer than the 107 bytes that an address holds (unix(7)).
