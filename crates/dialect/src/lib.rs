@@ -17,7 +17,8 @@ pub mod command_line;
 mod context;
 pub mod native;
 pub mod presets;
-
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod source;
 mod suggest;
 pub mod trust;

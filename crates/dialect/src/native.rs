@@ -40,6 +40,28 @@ pub(crate) const TOP_KEYS: &[&str] = &[
     "ceiling",
 ];
 
+/// Every table of the format with the keys that it knows; an empty step is an entry of an array of tables.
+#[cfg(all(test, feature = "schema"))]
+pub(crate) fn keys() -> Vec<(&'static [&'static str], &'static [&'static str])> {
+    vec![
+        (&[], TOP_KEYS),
+        (&["files"], files::FILE_KEYS),
+        (&["network"], network::NETWORK_KEYS),
+        (&["network", "ports"], network::PORT_KEYS),
+        (&["network", "rule", ""], network::REQUEST_KEYS),
+        (&["credential", ""], credential::CREDENTIAL_KEYS),
+        (&["credential", "", "source"], credential::SOURCE_KEYS),
+        (&["credential", "", "inject"], credential::INJECT_KEYS),
+        (&["credential", "", "phantom"], credential::PHANTOM_KEYS),
+        (&["unix"], rest::UNIX_KEYS),
+        (&["env"], rest::ENV_KEYS),
+        (&["limits"], rest::LIMIT_KEYS),
+        (&["walls"], rest::WALL_KEYS),
+        (&["ceiling"], rest::CEILING_KEYS),
+        (&["ceiling", "limits"], rest::LIMIT_KEYS),
+    ]
+}
+
 /// Reads a policy file. `name` is how people know it, such as its path from the working directory.
 ///
 /// # Errors

@@ -216,7 +216,7 @@ mod tests {
         ] {
             assert_eq!(name(text).as_deref(), Ok(pattern), "{text}");
         }
-        for text in ["", "/", "/a", "~/a", "$A", "a/../b", "a/**/b", "**", "a\0", "a["] {
+        for text in ["", "/", "/a", "~/a", "$A", "a/../b", "**", "a\0", "a["] {
             assert_eq!(name(text).unwrap_err().code, codes::PROTECTED_NAME, "{text}");
         }
     }
