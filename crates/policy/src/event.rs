@@ -2,6 +2,7 @@
 
 use crate::host_rule::Destination;
 use crate::origin::Origin;
+use crate::time::rfc3339;
 use serde::Serialize;
 use std::time::SystemTime;
 
@@ -14,14 +15,26 @@ pub trait EventSink: Send + Sync {
     fn record(&self, event: &Event);
 }
 
-/// One event with its time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// One event with its time. As JSON: `v`, `time` (RFC 3339, UTC, milliseconds), `event`, and the fields of its kind, flat.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// When.
     pub time: SystemTime,
     /// What.
-    #[serde(flatten)]
     pub kind: EventKind,
+}
+
+impl Serialize for Event {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            v: u32,
+            time: String,
+            #[serde(flatten)]
+            kind: &'a EventKind,
+        }
+        Line { v: SCHEMA_VERSION, time: rfc3339(self.time), kind: &self.kind }.serialize(serializer)
+    }
 }
 
 impl Event {
@@ -141,4 +154,46 @@ pub enum EventKind {
 
 fn as_text<S: serde::Serializer>(d: &Destination, s: S) -> Result<S::Ok, S::Error> {
     s.collect_str(d)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host_rule::Protocol;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    #[test]
+    fn one_flat_line_with_version_and_time() {
+        let destination = Destination::parse_authority("API.good.test.:443", None, Protocol::Tcp).unwrap();
+        let kind = EventKind::Allowed {
+            door: Door::Transparent,
+            destination,
+            rule: Origin::flag("--allow-host"),
+            method: None,
+            path: None,
+            address: Some("1.1.1.1".to_owned()),
+        };
+        let event = Event { time: UNIX_EPOCH + Duration::from_millis(1), kind };
+        let json = serde_json::to_value(&event).unwrap();
+        assert_eq!(json["v"], 1);
+        assert_eq!(json["time"], "1970-01-01T00:00:00.001Z");
+        assert_eq!(json["event"], "allowed");
+        assert_eq!(json["door"], "transparent");
+        assert_eq!(json["destination"], "api.good.test:443");
+        assert!(json.get("method").is_none());
+    }
+
+    #[test]
+    fn a_line_stays_a_line() {
+        let kind = EventKind::Denied {
+            door: Door::Connect,
+            destination: "a\n{\"event\":\"allowed\"}\r\u{1b}[2J".to_owned(),
+            code: "bad_host".to_owned(),
+            reason: String::new(),
+            rule: None,
+            remedy: None,
+        };
+        let line = serde_json::to_string(&Event::now(kind)).unwrap();
+        assert!(!line.chars().any(char::is_control), "{line}");
+    }
 }

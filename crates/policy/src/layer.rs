@@ -181,7 +181,16 @@ fn protected(fragments: &[Fragment], findings: &mut Vec<Finding>) -> Vec<Protect
             let below = name.pattern.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
             name.origin.layer != Layer::Builtin || !below
         });
-        if names.len() == before {
+        if names.len() < before {
+            findings.push(Finding {
+                code: "RF0312",
+                message: format!(
+                    "`{pattern}` is no longer protected: a program of the host may run what is written there"
+                ),
+                origin,
+                hint: None,
+            });
+        } else {
             findings.push(Finding {
                 code: "RF0304",
                 message: format!("`unprotect` names `{pattern}`, which is no built-in protected name"),

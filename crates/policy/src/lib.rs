@@ -34,6 +34,8 @@ mod name_glob;
 mod parts;
 mod public_suffix;
 mod punycode;
+mod summary;
+mod time;
 
 pub use decide::{AddressDecision, EnvDecision, HostDecision, PathDecision, Verdict};
 pub use env_rule::{EnvPolicy, EnvRule};
@@ -43,6 +45,7 @@ pub use glob::PathGlob;
 pub use host_rule::{Destination, Host, HostName, HostPattern, HostRule, HostVerb, PortRule, PortSet, Protocol, Wide};
 pub use layer::{Base, Finding, merge};
 pub use limits::Limits;
+pub use lint::lint;
 pub use origin::{Layer, Origin, Source};
 pub use path_rule::{Access, HostPath, PathPattern, PathRule, PathVerb};
 pub use protected_name::{ProtectedKind, ProtectedName};

@@ -2,7 +2,7 @@
 
 use super::Finding;
 use crate::HostVerb;
-use crate::fragment::Fragment;
+use crate::fragment::{EnvHost, Fragment};
 use crate::origin::{Layer, Origin};
 
 /// Splits a fragment into what is merged as it is, and what counts only where it is stricter than everybody else's word
@@ -53,6 +53,9 @@ fn without_grants(fragment: Fragment, findings: &mut Vec<Finding>) -> Fragment {
             HostVerb::Deny => kept.hosts.push(rule),
             HostVerb::Allow => drop(&format!("host `{rule}`"), &rule.origin),
         }
+    }
+    for host in &fragment.allow_from_env {
+        drop(&format!("host in variable `{}`", host.name), &host.origin);
     }
     kept.protected = fragment.protected;
     kept.requests = fragment.requests;
@@ -105,6 +108,7 @@ pub(super) fn dropped(what: &str, origin: &Origin) -> Finding {
 pub(super) fn origins(fragment: &Fragment) -> impl Iterator<Item = &Origin> {
     let paths = fragment.paths.iter().map(|r| &r.origin);
     let hosts = fragment.hosts.iter().map(|r| &r.origin);
+    let from_env = fragment.allow_from_env.iter().map(|h| &h.origin);
     let named = fragment.presets.iter().chain(&fragment.unprotect).map(|(_, origin)| origin);
     let home = fragment.home.iter().map(|(_, origin)| origin);
     let protected = fragment.protected.iter().map(|n| &n.origin);
@@ -112,7 +116,16 @@ pub(super) fn origins(fragment: &Fragment) -> impl Iterator<Item = &Origin> {
     let set = fragment.env_set.iter().map(|s| &s.origin);
     let ports = fragment.publish.iter().chain(&fragment.host_ports).map(|p| &p.origin);
     let other = fragment.unix.iter().map(|u| &u.origin).chain(fragment.ceiling.iter().map(|c| &c.origin));
-    paths.chain(hosts).chain(named).chain(home).chain(protected).chain(env).chain(set).chain(ports).chain(other)
+    paths
+        .chain(hosts)
+        .chain(from_env)
+        .chain(named)
+        .chain(home)
+        .chain(protected)
+        .chain(env)
+        .chain(set)
+        .chain(ports)
+        .chain(other)
 }
 
 /// What orders two fragments of one layer, independent of where they stood in the list: their names and their content.
@@ -127,6 +140,14 @@ impl Fragment {
         match (self.layer, self.trusted) {
             (Layer::Project, false) => &[],
             _ => &self.presets,
+        }
+    }
+
+    /// The variables whose values may be made into rules: none for a project that is not trusted.
+    pub fn granted_env_hosts(&self) -> &[EnvHost] {
+        match (self.layer, self.trusted) {
+            (Layer::Project, false) => &[],
+            _ => &self.allow_from_env,
         }
     }
 }
