@@ -36,3 +36,14 @@ pub fn drop_all() -> Result<(), SysError> {
     };
     set_capabilities(None, none).at("capset", || "none".to_owned())
 }
+
+/// Keeps nothing but the right to look into other processes, on this thread alone (capabilities(7): each thread has its
+/// own sets).
+///
+/// # Errors
+/// It is not held.
+pub fn keep_tracing() -> Result<(), SysError> {
+    let tracing = CapabilitySet::SYS_PTRACE;
+    let sets = CapabilitySets { effective: tracing, permitted: tracing, inheritable: CapabilitySet::empty() };
+    set_capabilities(None, sets).at("capset", || "CAP_SYS_PTRACE".to_owned())
+}

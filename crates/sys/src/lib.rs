@@ -11,6 +11,7 @@
 //! | [`file`](mod@file) | `openat2`, `mkdirat`, `symlinkat` | 5.6 |
 //! | [`files`], [`host`] | our own files; questions that change nothing | 5.6 |
 //! | [`seccomp`] | `seccomp`, user notification | 5.9 (`ADDFD`) |
+//! | [`other`], [`listening`] | `process_vm_readv`, `pidfd_getfd`, sock_diag | 5.6 |
 //! | [`landlock`] | `landlock_*` | 5.13; scopes 6.12 |
 //! | [`netns`] | netlink, sockets inside a network namespace | 4.x |
 //! | [`socket`] | socket pairs, `SCM_RIGHTS` | 4.x |
@@ -38,9 +39,13 @@ pub mod landlock;
 #[cfg(target_os = "linux")]
 pub mod limit;
 #[cfg(target_os = "linux")]
+pub mod listening;
+#[cfg(target_os = "linux")]
 pub mod mount;
 #[cfg(target_os = "linux")]
 pub mod netns;
+#[cfg(target_os = "linux")]
+pub mod other;
 #[cfg(target_os = "linux")]
 pub mod pidfd;
 #[cfg(target_os = "linux")]
