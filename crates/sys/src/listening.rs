@@ -43,13 +43,9 @@ impl Listening {
     /// # Errors
     /// The kernel has no sock_diag.
     pub fn new() -> Result<Self, SysError> {
-        let netlink = rustix::net::socket_with(
-            AddressFamily::NETLINK,
-            SocketType::RAW,
-            SocketFlags::CLOEXEC,
-            Some(SOCK_DIAG),
-        )
-        .at("socket", || "AF_NETLINK, NETLINK_SOCK_DIAG".to_owned())?;
+        let netlink =
+            rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))
+                .at("socket", || "AF_NETLINK, NETLINK_SOCK_DIAG".to_owned())?;
         let asker = Self { netlink };
         // Whether the kernel can answer about Unix sockets shows only when it is asked.
         asker.files()?;

@@ -76,6 +76,29 @@ impl Thread {
     }
 }
 
+/// Opens what a path of another program means, from the folder `base`, to look at it and not to use it. Symlinks are
+/// followed, but for those of `/proc` that would mean this process and not the other one (openat2(2)).
+///
+/// # Errors
+/// Nothing is there, or one of those links is on the way (`ELOOP`).
+pub fn resolve(base: impl AsFd, path: &std::path::Path) -> Result<OwnedFd, SysError> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::openat2(base, path, flags, Mode::empty(), rustix::fs::ResolveFlags::NO_MAGICLINKS)
+        .at("openat2", || format!("{path:?}, O_PATH"))
+}
+
+/// The path at which an open file is found (proc_pid_fd(5)).
+///
+/// # Errors
+/// There is no `/proc`.
+pub fn name(file: impl AsFd) -> Result<std::path::PathBuf, SysError> {
+    let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file.as_fd()));
+    std::fs::read_link(&link).map_err(|error| {
+        let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+        SysError::new("readlink", link, errno)
+    })
+}
+
 /// connect(2) with the bytes of an address as another program gave them; the kernel judges them.
 ///
 /// # Errors
@@ -147,7 +170,8 @@ mod tests {
         let file = rustix::fs::open(&path, OFlags::PATH, Mode::empty()).unwrap();
         // The name now means something else; the file does not.
         std::fs::rename(&path, dir.path().join("moved")).unwrap();
-        let socket = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None).unwrap();
+        let socket =
+            rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None).unwrap();
         connect_unix(&socket, &file).unwrap();
         listener.accept().unwrap();
     }

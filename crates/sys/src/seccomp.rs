@@ -18,6 +18,9 @@ pub struct Instruction {
 
 const SECCOMP_SET_MODE_FILTER: libc::c_uint = 1;
 const SECCOMP_FILTER_FLAG_NEW_LISTENER: libc::c_uint = 1 << 3;
+/// Linux 5.19: a call that was taken waits for its answer, and only a fatal signal ends that. Without it a signal makes
+/// the call begin anew although it was made already.
+const SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: libc::c_uint = 1 << 5;
 
 fn set_filter(program: &[Instruction], flags: libc::c_uint) -> Result<libc::c_long, SysError> {
     let mut filter: Vec<libc::sock_filter> =
@@ -42,7 +45,11 @@ pub fn install(program: &[Instruction]) -> Result<(), SysError> {
 /// # Errors
 /// The kernel refuses it, or there is a listener already (`EBUSY`).
 pub fn install_with_listener(program: &[Instruction]) -> Result<OwnedFd, SysError> {
-    let fd = set_filter(program, SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
+    let flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let fd = match set_filter(program, flags) {
+        Err(error) if error.errno == Errno::INVAL => set_filter(program, SECCOMP_FILTER_FLAG_NEW_LISTENER),
+        done => done,
+    }?;
     let fd = i32::try_from(fd).map_err(|_| SysError::new("seccomp", "listener", Errno::BADF))?;
     // SAFETY: SECCOMP_FILTER_FLAG_NEW_LISTENER returns a new descriptor of ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
