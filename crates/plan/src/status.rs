@@ -16,6 +16,18 @@ pub enum Status {
     Unused,
 }
 
+impl Status {
+    /// The status in one word, as `explain` and the audit file have it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Enforced => "enforced",
+            Self::Weaker(_) => "weaker",
+            Self::Missing(_) => "missing",
+            Self::Unused => "unused",
+        }
+    }
+}
+
 /// A layer and how well it holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LayerStatus {

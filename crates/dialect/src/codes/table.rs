@@ -29,6 +29,17 @@ codes! {
     PROGRAM_NOT_EXECUTABLE "RF0004" "the program cannot be executed"
         Command("ringfence run -- ./README.md");
         "The file is there, but it may not be executed or its format is unknown. Exit status 126."
+    OWN_FILES "RF0005" "ringfence's own files cannot be used"
+        Host("a full disk, an audit file in a folder that does not exist, a home folder that belongs to somebody else");
+        "Ringfence keeps the private homes below `XDG_DATA_HOME`, trust and the log below `XDG_STATE_HOME`. They must be \
+         the user's own, and nothing that runs behind the walls may reach them: it could widen the next run."
+    PORT_TAKEN "RF0006" "a port cannot be published"
+        Command("ringfence run --publish 3000 -- npm start");
+        "A published port is opened on the host's own loopback under the same number, so it must be free there."
+    POLICY_WRITABLE "RF0007" "a policy file lies where the command may write"
+        Command("ringfence run --policy ./policy.toml -- make");
+        "The file is write-protected during the run. But a command that runs without ringfence, or a checkout, could change \
+         it before the next run: keep it outside of the folders that agents work in. This is a warning."
 
     SYNTAX "RF0100" "the file is not TOML"
         Policy("version = 1\n[network\nallow = []\n");

@@ -24,6 +24,11 @@ pub const KEPT: u32 = 3;
 /// One run logs at most this many bytes; the command decides how many lines there are, so it could fill the disk.
 pub const RUN_LIMIT: u64 = 64 * 1024 * 1024;
 
+/// An event as the line that stands in the file, with its end; `None` when it cannot be serialised.
+pub fn line(event: &Event, run: &str) -> Option<String> {
+    line::render(event, run)
+}
+
 /// Why the audit file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

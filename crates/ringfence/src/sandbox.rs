@@ -1,0 +1,245 @@
+//! From a description to a plan.
+
+use crate::builder::{Builder, ProgramPreset};
+use crate::denials::{Denials, Fanout};
+use crate::error::Error;
+use crate::explanation::Explanation;
+use crate::layers::{Files, Layers, Reader};
+use crate::place::{Place, Spot, config_dir};
+use crate::running::Running;
+use crate::{env_hosts, host_sets, machine};
+use ringfence_dialect::{Diagnostic, ParseContext, SetAnswer, codes, command_line, presets};
+use ringfence_enforce::TerminalPolicy;
+use ringfence_enforce::audit::{self, AuditLog};
+use ringfence_enforce::probe::{self, Asked, Probed, RealView};
+use ringfence_enforce::store::{Store, Trust};
+use ringfence_plan::{Plan, PlanError, Request, plan};
+use ringfence_policy::{Base, EventSink, Finding, Fragment, HostPath, Layer, Origin, Policy, Source, merge};
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A run that is ready: its policy is read, its plan is made, and nothing has been changed but for the audit file.
+pub struct Sandbox {
+    pub(crate) explanation: Explanation,
+    pub(crate) plan: Plan,
+    pub(crate) command: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) terminal: TerminalPolicy,
+    pub(crate) store: Store,
+    pub(crate) sink: Arc<dyn EventSink>,
+    pub(crate) denials: Denials,
+}
+
+impl Sandbox {
+    /// Describes a run, starting from the policy that the machine, the user and the repository have.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Describes a run, starting from this policy file alone, under the managed ceiling.
+    pub fn from_policy(file: impl AsRef<Path>) -> Builder {
+        Builder::default().policy_file(file)
+    }
+
+    /// What will be done, and why.
+    pub fn explanation(&self) -> &Explanation {
+        &self.explanation
+    }
+
+    /// Builds the walls, proves them, and starts the command. Must be called while the process has one thread: the code
+    /// behind clone3(2) allocates, and the locks of other threads would stay locked there for ever.
+    ///
+    /// # Errors
+    /// A wall cannot be built or does not hold, the program is not found or not executable. No process is left then.
+    pub fn spawn(self) -> Result<Running, Error> {
+        Running::start(self)
+    }
+}
+
+/// Place and files of ours, for a verb that runs nothing.
+pub(crate) fn here() -> Result<(Place, Store), Error> {
+    let env: Vec<_> = std::env::vars_os().collect();
+    let spot = Spot::find(None)?;
+    let home = probe::gather(&Asked { workspace: &spot.workspace, env: &env, program: None })?.facts.home;
+    let store = Store::at(&env, &home);
+    // Nothing is made writable, so no folder is too wide.
+    Ok((spot.anywhere(home), store))
+}
+
+/// Everything that was found out on the way to a policy.
+struct Judged {
+    place: Place,
+    store: Store,
+    env: Vec<(OsString, OsString)>,
+    probed: Probed,
+    layers: Layers,
+    policy: Policy,
+    findings: Vec<Finding>,
+}
+
+pub(crate) fn explain(builder: &Builder) -> Result<Explanation, Error> {
+    let judged = judge(builder)?;
+    let planned = judged.plan();
+    Ok(judged.explanation(planned))
+}
+
+pub(crate) fn build(builder: Builder) -> Result<Sandbox, Error> {
+    if builder.command.is_empty() {
+        return Err(Error::NoCommand);
+    }
+    let judged = judge(&builder)?;
+    let plan = judged.plan().map_err(Error::Plan)?;
+    let mut sinks: Vec<Arc<dyn EventSink>> = vec![Arc::new(builder.denials.clone())];
+    sinks.push(Arc::new(open_audit(&builder, &judged)?));
+    sinks.extend(builder.sinks);
+    let (env, store) = (judged.env.clone(), judged.store.clone());
+    Ok(Sandbox {
+        explanation: judged.explanation(Ok(plan.clone())),
+        plan,
+        command: builder.command,
+        env,
+        terminal: builder.terminal,
+        store,
+        sink: Arc::new(Fanout::new(sinks)),
+        denials: builder.denials,
+    })
+}
+
+/// Opens the audit file, which the command must not be able to reach: it would write its own history.
+fn open_audit(builder: &Builder, judged: &Judged) -> Result<AuditLog, Error> {
+    let (path, place) = match &builder.audit {
+        Some(named) => (judged.place.absolute(named)?, audit::Place::Named),
+        None => (judged.store.audit_file(), audit::Place::Default),
+    };
+    AuditLog::open(&path, place, &machine::writable_roots(&judged.policy), &run_name()).map_err(Error::Audit)
+}
+
+/// A name for the run that no other run on this machine has.
+fn run_name() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{:x}-{:x}", since.as_micros(), std::process::id())
+}
+
+/// Reads all sources and merges them.
+fn judge(builder: &Builder) -> Result<Judged, Error> {
+    let env = builder.env.clone().unwrap_or_else(|| std::env::vars_os().collect());
+    let spot = Spot::find(builder.workspace.as_deref())?;
+    let program = named_by_path(&spot, builder.command.first());
+    let probed = probe::gather(&Asked { workspace: &spot.workspace, env: &env, program: program.as_ref() })?;
+    let place = spot.in_home(probed.facts.home.clone(), builder.wide)?;
+    let config = config_dir(&env, &place.home);
+    let store = Store::at(&env, &place.home);
+
+    let sets = host_sets::Sets::new(&place, &store, &env);
+    let resolve_set = |name: &str| sets.resolve(name);
+    // A list that cannot be read trusts nothing.
+    let trusts = |file: &HostPath, text: &str| matches!(store.trust_of(file, text.as_bytes()), Ok(Trust::Trusted));
+    let reader = Reader { place: &place, config: &config, resolve_set: &resolve_set, trusts: &trusts };
+    // The problems of files and flags are told together.
+    let mut problems = Vec::new();
+    let mut layers = match reader.read(&builder.files) {
+        Ok(layers) => layers,
+        Err(Error::Policy(found)) => {
+            problems.extend(found);
+            Layers::default()
+        }
+        Err(error) => return Err(error),
+    };
+    let context = ParseContext::flags(&place.home, &place.typed_from, &resolve_set);
+    match command_line::parse(&builder.flags, &context) {
+        Ok(parsed) => {
+            layers.fragments.push(parsed.fragment);
+            layers.warnings.extend(parsed.warnings);
+        }
+        Err(found) => problems.extend(found),
+    }
+    if !problems.is_empty() {
+        return Err(Error::Policy(problems));
+    }
+    add_presets(builder, &place, &resolve_set, &mut layers)?;
+    layers.fragments.push(machine::fragment(&probed, &place, &layers.used));
+    let (named, warnings) = env_hosts::read(&layers.fragments, &env);
+    layers.fragments.push(named);
+    layers.warnings.extend(warnings);
+
+    let base = Base {
+        home: place.home.clone(),
+        workspace: place.workspace.clone(),
+        git_dirs: probed.facts.git_dirs.clone(),
+        uid: probed.facts.uid,
+    };
+    let (policy, findings) = merge(&base, std::mem::take(&mut layers.fragments));
+    machine::own_folders_are_safe(&policy, [&config, store.data_dir(), store.state_dir()])?;
+    layers.warnings.extend(layers.used.iter().filter_map(|used| machine::writable_policy(used, &policy)));
+    Ok(Judged { place, store, env, probed, layers, policy, findings })
+}
+
+/// The program, where it was named by a path.
+fn named_by_path(spot: &Spot, program: Option<&OsString>) -> Option<HostPath> {
+    let program = program?;
+    let has_slash = program.as_encoded_bytes().contains(&b'/');
+    if has_slash { HostPath::new(spot.cwd.as_path().join(program)).ok() } else { None }
+}
+
+/// Adds the presets that the sources name and the one that the program's name picks.
+fn add_presets(
+    builder: &Builder,
+    place: &Place,
+    resolve_set: &dyn Fn(&str) -> SetAnswer,
+    layers: &mut Layers,
+) -> Result<(), Error> {
+    let mut wanted: Vec<String> = layers
+        .fragments
+        .iter()
+        .flat_map(|fragment| fragment.granted_presets().iter().map(|(name, _)| name.clone()))
+        .collect();
+    if builder.program_preset == ProgramPreset::Pick
+        && builder.files == Files::Usual
+        && let Some(preset) = builder.command.first().and_then(presets::preset_for_program)
+        && !wanted.iter().any(|name| name == preset.name)
+    {
+        let mut picked = Fragment::empty(Layer::CommandLine);
+        let source = Source::Flag("the program's name".to_owned());
+        picked.presets.push((preset.name.to_owned(), Origin { layer: Layer::CommandLine, source, line: None }));
+        layers.fragments.push(picked);
+        wanted.push(preset.name.to_owned());
+    }
+    let context = ParseContext::presets(&place.home, &place.workspace, resolve_set);
+    let loaded = presets::load(wanted.iter().map(String::as_str), &context).map_err(Error::Policy)?;
+    layers.fragments.extend(loaded.fragments);
+    // A preset names every registry that its tool may use; that a machine lacks one is no news to its user.
+    layers.warnings.extend(loaded.warnings.into_iter().filter(|warning| warning.code != codes::SET_UNRESOLVED));
+    Ok(())
+}
+
+impl Judged {
+    fn plan(&self) -> Result<Plan, Vec<PlanError>> {
+        let request = Request {
+            cwd: self.place.cwd.clone(),
+            env: self.env.clone(),
+            private_home: self.store.home_of(&self.place.workspace),
+            state_dir: self.store.state_dir().clone(),
+        };
+        plan(&self.policy, &self.probed.facts, &request, &RealView)
+    }
+
+    fn explanation(self, planned: Result<Plan, Vec<PlanError>>) -> Explanation {
+        let (plan, problems): (_, Vec<Diagnostic>) = match planned {
+            Ok(plan) => (Some(plan), Vec::new()),
+            Err(errors) => (None, Error::Plan(errors).diagnostics()),
+        };
+        Explanation {
+            private_home: self.store.home_of(&self.place.workspace),
+            place: self.place,
+            sources: self.layers.used,
+            policy: self.policy,
+            findings: self.findings,
+            warnings: self.layers.warnings,
+            notes: self.probed.notes.into_iter().map(|note| note.text).collect(),
+            plan,
+            problems,
+        }
+    }
+}
