@@ -22,6 +22,7 @@ pub mod audit;
 #[cfg(target_os = "linux")]
 mod linux;
 pub mod probe;
+pub mod registries;
 pub mod store;
 
 #[cfg(target_os = "linux")]
