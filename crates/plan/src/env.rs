@@ -130,9 +130,6 @@ pub(crate) fn build(survey: &Survey<'_>, doors: &DoorsPlan, cwd: &HostPath) -> E
         out.variables.push(Variable { name: text, fate, why });
     }
     for set in &policy.set {
-        if set_last(&policy.set, &set.name) != Some(set) {
-            continue;
-        }
         out.env.push((OsString::from(&set.name), OsString::from(&set.value)));
         out.variables.push(Variable { name: set.name.clone(), fate: Fate::Set, why: format!("set by {}", set.origin) });
     }
@@ -144,14 +141,6 @@ pub(crate) fn build(survey: &Survey<'_>, doors: &DoorsPlan, cwd: &HostPath) -> E
     }
     out.variables.sort_by(|a, b| a.name.cmp(&b.name));
     out
-}
-
-/// The last of a name decides: sources are merged weakest first.
-fn set_last<'a>(
-    sets: &'a [ringfence_policy::env_rule::EnvSet],
-    name: &str,
-) -> Option<&'a ringfence_policy::env_rule::EnvSet> {
-    sets.iter().rev().find(|set| set.name == name)
 }
 
 /// What ringfence sets, with the reason.

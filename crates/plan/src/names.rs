@@ -4,14 +4,16 @@
 //! about a path at all: in a workspace of 100,000 files it must not be asked 100,000 times.
 
 use ringfence_policy::{HostPath, ProtectedName};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 
 /// Names that patterns may end in. It lets too much through, never too little; letters are compared without case,
 /// because protected names are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sieve {
-    literal: BTreeSet<Vec<u8>>,
+    /// First letters of the names in `literal`: most names of a workspace are told apart by theirs.
+    initials: BTreeSet<u8>,
+    literal: HashSet<Vec<u8>>,
     /// What a name begins and ends with.
     affixes: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
@@ -29,6 +31,7 @@ impl Sieve {
                     self.affixes.insert((head.as_bytes().to_vec(), tail.as_bytes().to_vec()));
                 }
                 _ => {
+                    self.initials.extend(name.bytes().next());
                     self.literal.insert(name.into_bytes());
                 }
             }
@@ -42,17 +45,25 @@ impl Sieve {
         if !name.is_ascii() {
             return !self.is_empty();
         }
-        let name = name.to_ascii_lowercase();
-        self.literal.contains(&name)
-            || self.affixes.iter().any(|(head, tail)| {
-                name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
-            })
+        let initial = name.first().map(u8::to_ascii_lowercase);
+        let literal = initial.is_some_and(|initial| self.initials.contains(&initial))
+            && self.literal.contains(&name.to_ascii_lowercase());
+        literal || self.affixes.iter().any(|(head, tail)| has_affixes(name, head, tail))
     }
 
     /// Whether no pattern was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.literal.is_empty() && self.affixes.is_empty()
     }
+}
+
+/// Whether a name begins with one thing and ends with another, without a look at case.
+fn has_affixes(name: &[u8], head: &[u8], tail: &[u8]) -> bool {
+    let start = name.get(..head.len());
+    let end = name.len().checked_sub(tail.len()).and_then(|at| name.get(at..));
+    name.len() >= head.len() + tail.len()
+        && start.is_some_and(|start| start.eq_ignore_ascii_case(head))
+        && end.is_some_and(|end| end.eq_ignore_ascii_case(tail))
 }
 
 /// Characters that have a meaning in patterns.

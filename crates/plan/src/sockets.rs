@@ -5,7 +5,8 @@ use crate::PlanError;
 use crate::fs_view::Kind;
 use crate::layout::Want;
 use crate::survey::Survey;
-use ringfence_policy::{HostPath, Layer};
+use ringfence_policy::defaults::control_sockets;
+use ringfence_policy::{HostPath, Layer, PathPattern};
 use std::collections::BTreeSet;
 
 /// Puts a node for every socket that is seen and not allowed, and for every one that is allowed and not seen.
@@ -33,6 +34,17 @@ pub(crate) fn place(survey: &mut Survey<'_>) {
             _ => {
                 survey.notes.sockets_absent.insert(rule.path.clone());
             }
+        }
+    }
+    // Control sockets, or the folders that hold them, as far as they are not in folders that are private to the run.
+    for socket in control_sockets(&policy.files.home.path) {
+        let PathPattern::Subtree(path) = socket.pattern else { continue };
+        if survey.layout.want(&path).is_host()
+            && let Some((real, kind)) = survey.resolve(&path)
+            && survey.layout.want(&real).is_host()
+            && !allowed.contains(&real)
+        {
+            survey.layout.put(real, Want::Hidden, kind, socket.why);
         }
     }
     let facts = survey.facts;

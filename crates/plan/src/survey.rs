@@ -9,6 +9,7 @@ use ringfence_policy::{
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 
 /// Everything that is looked at, and what was found.
 pub(crate) struct Survey<'a> {
@@ -21,7 +22,12 @@ pub(crate) struct Survey<'a> {
     pub(crate) errors: Vec<PlanError>,
     /// Folders that were resolved before; many rules share one.
     resolved: RefCell<BTreeMap<HostPath, Option<HostPath>>>,
+    /// Folders in which many rules name something: there are hundreds of credential stores, and most do not exist.
+    crowded: BTreeMap<HostPath, Option<BTreeMap<OsString, Kind>>>,
 }
+
+/// How many names of one folder make it worth to list it once instead of asking for each.
+const CROWD: usize = 8;
 
 /// What is less than a reader of the policy may expect; goes into the status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,11 +69,53 @@ impl<'a> Survey<'a> {
             notes: Notes::default(),
             errors: Vec::new(),
             resolved: RefCell::default(),
+            crowded: BTreeMap::new(),
         }
+    }
+
+    /// Lists the folders in which many rules name something.
+    fn list_crowded(&mut self) {
+        let mut named: BTreeMap<HostPath, usize> = BTreeMap::new();
+        for rule in &self.policy.files.rules {
+            if let PathPattern::Subtree(path) = &rule.pattern
+                && let Some(parent) = path.parent()
+            {
+                *named.entry(parent).or_default() += 1;
+            }
+        }
+        // A folder comes before what lies in it, so what is not there is never asked for.
+        for folder in named.into_iter().filter(|(_, count)| *count >= CROWD).map(|(folder, _)| folder) {
+            let listing = match self.kind(&folder) {
+                Some(Kind::Dir) => self.view.children(&folder).ok().map(|children| children.into_iter().collect()),
+                Some(_) => None,
+                None => Some(BTreeMap::new()),
+            };
+            self.crowded.insert(folder, listing);
+        }
+    }
+
+    /// What is there; symlinks are not followed.
+    fn kind(&self, path: &HostPath) -> Option<Kind> {
+        let parent = path.parent();
+        if let (Some(parent), Some(name)) = (&parent, path.file_name())
+            && let Some(Some(listing)) = self.crowded.get(parent)
+        {
+            return listing.get(&name).copied();
+        }
+        // `~/.config/x/y` cannot be there when `~/.config/x` is not.
+        if let Some(folder) = &parent
+            && let (Some(above), Some(name)) = (folder.parent(), folder.file_name())
+            && let Some(Some(listing)) = self.crowded.get(&above)
+            && !listing.contains_key(&name)
+        {
+            return None;
+        }
+        self.view.kind(path)
     }
 
     /// Puts a node for every rule that names one path, and for places of ours.
     pub(crate) fn rules(&mut self) {
+        self.list_crowded();
         self.workspace();
         self.top();
         self.places();
@@ -122,7 +170,7 @@ impl<'a> Survey<'a> {
 
     /// The path after following every symlink; `None` when it does not exist.
     pub(crate) fn resolve(&self, path: &HostPath) -> Option<(HostPath, Kind)> {
-        let kind = self.view.kind(path)?;
+        let kind = self.kind(path)?;
         if kind == Kind::Symlink {
             let target = self.view.canonical(path)?;
             let kind = self.view.kind(&target)?;
@@ -224,11 +272,16 @@ impl<'a> Survey<'a> {
     }
 
     fn grant(&mut self, path: &HostPath, rule: &PathRule) {
+        let found = self.resolve(path);
+        // There is nothing to show.
+        if found.is_none() && rule.verb == PathVerb::AllowRead {
+            return;
+        }
         let word = self.word(path);
         if !word.want.is_host() {
             return;
         }
-        let Some((real, kind)) = self.resolve(path) else {
+        let Some((real, kind)) = found else {
             self.absent_grant(path, rule);
             return;
         };
@@ -250,10 +303,7 @@ impl<'a> Survey<'a> {
     }
 
     fn absent_grant(&mut self, path: &HostPath, rule: &PathRule) {
-        // There is nothing to show; and nothing can be made on the host without leaving litter.
-        if rule.verb == PathVerb::AllowRead {
-            return;
-        }
+        // Nothing can be made on the host without leaving litter.
         if is_explicit(&rule.origin) && *path != self.policy.workspace {
             self.errors.push(PlanError::Missing { path: path.clone(), origin: rule.origin.to_string() });
         } else {
@@ -273,7 +323,7 @@ impl<'a> Survey<'a> {
 
     /// A link that leads out of its folder would carry the grant wherever an earlier run pointed it.
     fn is_sound_root(&mut self, path: &HostPath, real: &HostPath, rule: &PathRule) -> bool {
-        let is_link = self.view.kind(path) == Some(Kind::Symlink);
+        let is_link = self.kind(path) == Some(Kind::Symlink);
         let parent = path.parent().and_then(|parent| self.folder(&parent));
         let leaves_folder = is_link && !parent.is_some_and(|parent| real.is_within(&parent));
         let leaves_root = path != real
@@ -436,19 +486,8 @@ impl<'a> Survey<'a> {
         });
     }
 
-    /// Files of ours: policy files are never writable, and state of ours is never seen.
+    /// State of ours is never seen: decoys, and the private homes of other workspaces.
     fn own_files(&mut self) {
-        let files = self.policy.files.rules.iter().filter_map(|rule| match &rule.origin.source {
-            Source::File(path) => HostPath::new(path).ok(),
-            _ => None,
-        });
-        for path in files.collect::<BTreeSet<_>>() {
-            if let Some((real, kind)) = self.resolve(&path)
-                && self.layout.want(&real) == Want::Writable
-            {
-                self.layout.put(real, Want::ReadOnly, kind, "policy file");
-            }
-        }
         let homes = self.request.private_home.parent();
         for path in homes.iter().chain([&self.request.state_dir]) {
             // Made before the first mount if it does not exist yet, see `PrepareOp`.

@@ -229,13 +229,13 @@ proptest! {
 #[test]
 fn another_compiler_agrees() {
     use seccompiler::{
-        SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+        SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter, SeccompRule,
+        TargetArch,
     };
     let always = [425, 426, 427, 248, 321, 298, 165, 166, 308];
     let mut theirs: BTreeMap<i64, Vec<SeccompRule>> = always.iter().map(|number| (*number, Vec::new())).collect();
-    let one = |arg, value| {
-        SeccompRule::new(vec![SeccompCondition::new(arg, Len::Dword, Op::Eq, value).unwrap()]).unwrap()
-    };
+    let one =
+        |arg, value| SeccompRule::new(vec![SeccompCondition::new(arg, Len::Dword, Op::Eq, value).unwrap()]).unwrap();
     theirs.insert(16, vec![one(1, 0x5412), one(1, 0x541c), one(1, 0x5423)]);
     let filter = SeccompFilter::new(theirs, SeccompAction::Allow, SeccompAction::Errno(1), TargetArch::x86_64).unwrap();
     let theirs: seccompiler::BpfProgram = filter.try_into().unwrap();
