@@ -154,7 +154,7 @@ fn files_status(survey: &Survey<'_>, statuses: &mut Statuses) {
     let protects = !survey.policy.files.protected.is_empty() || !notes.names_absent.is_empty();
     let status = if protects {
         let mut gaps = vec![format!(
-            "{} that exist are covered; what gets such a name in mid-run, or is replaced from outside, is not",
+            "the {} that exist are covered; one that is made, or replaced from outside, in mid-run is not",
             notes.names_held
         )];
         if !notes.names_linked.is_empty() {

@@ -7,7 +7,7 @@ use crate::doors::DoorsPlan;
 use crate::layout::Want;
 use crate::sockets;
 use crate::survey::Survey;
-use ringfence_policy::{EnvRule, HostPath, Layer};
+use ringfence_policy::{EnvDecision, HostPath, Layer, Verdict};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,7 +123,7 @@ pub(crate) fn build(survey: &Survey<'_>, doors: &DoorsPlan, cwd: &HostPath) -> E
         if set.contains_key(text.as_str()) || ours.contains_key(text.as_str()) {
             continue;
         }
-        let (fate, why) = fate(survey, &text, value, &mut out.folders);
+        let (fate, why) = fate(survey, name, value, &mut out.folders);
         if fate == Fate::Passed {
             out.env.push((name.clone(), value.clone()));
         }
@@ -176,29 +176,39 @@ fn ours(survey: &Survey<'_>, doors: &DoorsPlan, cwd: &HostPath) -> BTreeMap<Stri
 }
 
 /// What becomes of a variable of the launcher's.
-fn fate(survey: &Survey<'_>, name: &str, value: &OsStr, folders: &mut Vec<(HostPath, u32)>) -> (Fate, String) {
-    let policy = &survey.policy.env;
-    let deny = strongest(&policy.deny, name);
-    let pass = strongest(&policy.pass, name);
-    if let Some(deny) = deny
-        && pass.is_none_or(|pass| !overrules(pass, deny))
-    {
-        return (Fate::Withheld, format!("`{}`: {}", deny.pattern, deny.origin));
+fn fate(survey: &Survey<'_>, name: &OsStr, value: &OsStr, folders: &mut Vec<(HostPath, u32)>) -> (Fate, String) {
+    let text = name.to_string_lossy();
+    let EnvDecision { verdict, rule } = survey.policy.env.may_pass(name);
+    let said = rule.as_ref().map(|rule| format!("`{}`: {}", rule.pattern, rule.origin));
+    let built_in = rule.as_ref().is_none_or(|rule| rule.origin.layer == Layer::Builtin);
+    if verdict != Verdict::Allowed {
+        // The built-in list withholds what leads to sockets; it does not know which of them the policy allows.
+        if built_in && is_reachable(survey, &text) {
+            return match &*text {
+                "XDG_RUNTIME_DIR" => folder(survey, value, folders),
+                _ => (Fate::Passed, "leads to a socket that is allowed".to_owned()),
+            };
+        }
+        return (Fate::Withheld, said.unwrap_or_default());
     }
-    if PROXIES.contains(&name.to_ascii_lowercase().as_str()) {
+    if PROXIES.contains(&text.to_ascii_lowercase().as_str()) {
         return (Fate::Withheld, "a proxy of the launcher's".to_owned());
     }
-    if let Some(pass) = pass {
-        return (Fate::Passed, format!("`{}`: {}", pass.pattern, pass.origin));
+    if matches!(&*text, "TMPDIR" | "TMP" | "TEMP" | "XDG_RUNTIME_DIR") {
+        return folder(survey, value, folders);
     }
-    let leader = COMPANIONS.iter().find(|(companion, _)| *companion == name).map_or(name, |(_, leader)| *leader);
-    if SOCKETS.contains(&leader) && !is_reachable(survey, leader) {
-        return (Fate::Withheld, "leads to a socket that is not there inside".to_owned());
+    match said.filter(|_| !built_in) {
+        Some(said) => (Fate::Passed, said),
+        None if SOCKETS.contains(&leader(&text)) && !is_reachable(survey, &text) => {
+            (Fate::Withheld, "leads to a socket that is not there inside".to_owned())
+        }
+        None => (Fate::Passed, "nothing withholds it".to_owned()),
     }
-    match name {
-        "TMPDIR" | "TMP" | "TEMP" | "XDG_RUNTIME_DIR" => folder(survey, value, folders),
-        _ => (Fate::Passed, "nothing withholds it".to_owned()),
-    }
+}
+
+/// The variable without which this one is of no use.
+fn leader(name: &str) -> &str {
+    COMPANIONS.iter().find(|(companion, _)| *companion == name).map_or(name, |(_, leader)| leader)
 }
 
 /// A folder that programs expect to be writable: made where it can be, dropped where it would not be writable.
@@ -222,10 +232,20 @@ fn value<'a>(survey: &Survey<'a>, name: &str) -> Option<&'a OsStr> {
     survey.request.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
 }
 
-/// Whether what a variable names can be reached inside: a socket that the policy allows, or a server by host and port,
-/// on which the doors decide.
+/// Whether a variable leads to something that can be reached inside: a socket that the policy allows, or a server by
+/// host and port, on which the doors decide.
 fn is_reachable(survey: &Survey<'_>, name: &str) -> bool {
-    let Some(text) = value(survey, name).map(OsStr::to_string_lossy) else { return false };
+    let name = leader(name);
+    let Some(value) = value(survey, name) else { return false };
+    if name == "XDG_RUNTIME_DIR" {
+        let Ok(folder) = HostPath::new(value) else { return false };
+        let folder = survey.would_be(&folder);
+        return survey.policy.unix.iter().any(|rule| survey.would_be(&rule.path).is_within(&folder));
+    }
+    if !SOCKETS.contains(&name) {
+        return false;
+    }
+    let text = value.to_string_lossy();
     if ["tcp:", "ssh:", "http:", "https:"].iter().any(|scheme| text.starts_with(scheme)) {
         return true;
     }
@@ -243,35 +263,4 @@ fn socket_path(survey: &Survey<'_>, name: &str, text: &str) -> Option<HostPath> 
     }
     let path = text.get(text.find('/')?..)?;
     HostPath::new(path.split([',', ';']).next()?).ok()
-}
-
-/// The pattern that says most about a name; of two that say the same, the one of the strongest source.
-fn strongest<'a>(rules: &'a [EnvRule], name: &str) -> Option<&'a EnvRule> {
-    let matching = rules.iter().filter(|rule| matches(rule.pattern.as_bytes(), name.as_bytes()));
-    matching.max_by_key(|rule| (specificity(&rule.pattern), std::cmp::Reverse(rule.origin.layer)))
-}
-
-/// Whether a `pass` beats a `deny` that matches the same name: it is as specific, and at the same specificity not below
-/// the denial's source unless that is the built-in list.
-fn overrules(pass: &EnvRule, deny: &EnvRule) -> bool {
-    let (wide, narrow) = (specificity(&deny.pattern), specificity(&pass.pattern));
-    match deny.origin.layer {
-        Layer::Managed => pass.origin.layer == Layer::Managed && narrow >= wide,
-        Layer::Builtin => narrow >= wide || pass.origin.layer != Layer::Builtin,
-        _ => narrow > wide || narrow == wide && pass.origin.layer < deny.origin.layer,
-    }
-}
-
-/// How much a pattern says: a name without wildcards most, else the number of letters.
-fn specificity(pattern: &str) -> (bool, usize) {
-    (!pattern.contains('*'), pattern.chars().filter(|c| *c != '*').count())
-}
-
-/// Whether a pattern, in which `*` stands for any letters, is the whole name.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => name.is_empty(),
-        Some((b'*', rest)) => (0..=name.len()).any(|skip| matches(rest, name.get(skip..).unwrap_or_default())),
-        Some((letter, rest)) => name.split_first().is_some_and(|(first, tail)| first == letter && matches(rest, tail)),
-    }
 }

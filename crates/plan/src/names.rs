@@ -82,19 +82,71 @@ fn alternatives(name: &str) -> Vec<String> {
 /// The folders between a protected path and the folder that its pattern starts in: they must keep their names, else
 /// `mv .git x && mkdir -p .git/hooks` makes a second, unprotected one.
 pub(crate) fn holders(names: &[ProtectedName], path: &HostPath) -> BTreeSet<HostPath> {
-    let mut out = BTreeSet::new();
-    for name in names {
-        // Whether a name of this pattern ends exactly here: it must protect the path, but not the folder above it.
-        let ends_here = name.protects(path, path.depth().saturating_sub(1));
-        if !ends_here {
-            continue;
-        }
-        let mut at = path.parent();
-        for _ in 1..name.pattern.split('/').count() {
-            let Some(folder) = at else { break };
-            at = folder.parent();
-            out.insert(folder);
+    // Whether a name of this pattern ends exactly here: it protects the path, but not by a folder above it.
+    let ends_here = |name: &&ProtectedName| name.protects(path, path.depth().saturating_sub(1));
+    names.iter().filter(ends_here).flat_map(|name| between(&name.pattern, path)).collect()
+}
+
+/// The folders above a path that a pattern's components but for the last one stand for.
+fn between(pattern: &str, path: &HostPath) -> Vec<HostPath> {
+    let parents = std::iter::successors(path.parent(), HostPath::parent);
+    let parts: Vec<&str> = pattern.split('/').collect();
+    if !parts.contains(&"**") {
+        return parents.take(parts.len().saturating_sub(1)).collect();
+    }
+    let mut first = Sieve::default();
+    first.add(parts.first().unwrap_or(&"*"));
+    let mut out = Vec::new();
+    for folder in parents {
+        let starts_here = folder.file_name().is_some_and(|name| first.passes(&name));
+        out.push(folder);
+        if starts_here {
+            return out;
         }
     }
-    out
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringfence_policy::{Origin, ProtectedKind};
+
+    fn sieve(patterns: &[&str]) -> Sieve {
+        let mut sieve = Sieve::default();
+        patterns.iter().for_each(|pattern| sieve.add(pattern));
+        sieve
+    }
+
+    #[test]
+    fn only_names_that_a_pattern_can_end_in_pass() {
+        let sieve = sieve(&["**/.env", "**/*.{pem,key}", ".claude/settings*.json", "a/[xy]?b", "secrets/**"]);
+        for name in [".env", ".ENV", "a.pem", ".key", "settings.json", "Settings.local.JSON", "zzz-b", "secrets"] {
+            assert!(sieve.passes(OsStr::new(name)), "{name}");
+        }
+        for name in ["env", ".envrc", "pem", "a.pem2", "settings.jsonc", "setting.json", "secret", "", "main.rs"] {
+            assert!(!sieve.passes(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_beyond_ascii_are_left_to_the_policy() {
+        assert!(sieve(&[".env"]).passes(OsStr::new("é")));
+        assert!(!sieve(&[]).passes(OsStr::new("é")));
+    }
+
+    #[test]
+    fn what_holds_a_protected_name() {
+        let path = |text: &str| HostPath::new(text).unwrap();
+        let name = |pattern| ProtectedName::new(pattern, ProtectedKind::Any, "", Origin::builtin("")).unwrap();
+        let names = [name("*.git/hooks"), name("*.git/modules/**/hooks"), name(".mcp.json")];
+        let holders = |at: &str| holders(&names, &path(at)).into_iter().map(|p| p.to_string()).collect::<Vec<_>>();
+        assert_eq!(holders("/w/a/.git/hooks"), ["/w/a/.git"]);
+        assert_eq!(
+            holders("/w/.git/modules/a/b/hooks"),
+            ["/w/.git", "/w/.git/modules", "/w/.git/modules/a", "/w/.git/modules/a/b"]
+        );
+        assert!(holders("/w/a/.mcp.json").is_empty());
+        assert!(holders("/w/.git/hooks/pre-commit").is_empty());
+    }
 }

@@ -158,7 +158,8 @@ impl<'a> Survey<'a> {
             (Verdict::Allowed, _) => Want::ReadOnly,
         };
         let decision = match (want, write) {
-            (Want::ReadOnly | Want::Writable, Some(write)) if write.rule.is_some() => write,
+            // That nothing makes a path writable is no reason; that something protects it is.
+            (Want::ReadOnly | Want::Writable, Some(write)) if write.origin != Origin::builtin("default deny") => write,
             _ => read,
         };
         let pattern = match &decision.rule {
@@ -288,9 +289,22 @@ impl<'a> Survey<'a> {
         if word.want == Want::Writable && !self.is_sound_root(path, &real, rule) {
             return;
         }
-        let device = kind == Kind::Other && real.is_within(&kernel("/dev"));
-        if !device {
-            self.show(path, real, word.want, kind, rule.why.clone().unwrap_or(word.why));
+        if real.is_within(&kernel("/dev")) && !real.is_within(&kernel("/dev/shm")) {
+            self.grant_below_dev(path, kind, rule);
+            return;
+        }
+        self.show(path, real, word.want, kind, rule.why.clone().unwrap_or(word.why));
+    }
+
+    /// Single devices become nodes of the sandbox's own `/dev`, see [`crate::system::nodes`].
+    fn grant_below_dev(&mut self, path: &HostPath, kind: Kind, rule: &PathRule) {
+        let node = kind == Kind::Other && path.depth() == 2;
+        if !node && is_explicit(&rule.origin) {
+            self.errors.push(PlanError::Unenforceable {
+                what: format!("`{path}` cannot be shown: only single devices of /dev can"),
+                hint: "name the device".to_owned(),
+                origin: rule.origin.to_string(),
+            });
         }
     }
 
@@ -373,6 +387,10 @@ impl<'a> Survey<'a> {
     }
 
     fn deny(&mut self, path: &HostPath, rule: &PathRule) {
+        // See `top`.
+        if path.depth() == 0 {
+            return;
+        }
         let Some((real, kind)) = self.resolve(path) else {
             self.absent_denial(path, rule);
             return;

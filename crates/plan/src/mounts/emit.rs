@@ -55,6 +55,7 @@ enum Stands {
 enum Step<'a> {
     Node(&'a Node),
     Link(&'a HostPath),
+    Folder(u32),
 }
 
 /// Makes the operations.
@@ -79,16 +80,15 @@ pub(crate) fn emit(layout: &Layout, given: Given<'_>) -> Mounts {
     }
     let nodes = layout.nodes().map(|(path, node)| (path, Step::Node(node)));
     let links = layout.links().map(|(path, target)| (path, Step::Link(target)));
-    let mut steps: Vec<(&HostPath, Step<'_>)> = nodes.chain(links).collect();
+    let folders = folders.iter().map(|(path, mode)| (path, Step::Folder(*mode)));
+    let mut steps: Vec<(&HostPath, Step<'_>)> = nodes.chain(links).chain(folders).collect();
     steps.sort_by_key(|(path, _)| (path.depth(), *path));
     for (path, step) in steps {
         match step {
             Step::Node(node) => emitter.node(path, node),
             Step::Link(target) => emitter.link(path, target),
+            Step::Folder(mode) => emitter.folder(path, mode),
         }
-    }
-    for (path, mode) in folders {
-        emitter.folder(path, mode);
     }
     for file in files {
         if let MountOp::File { target, .. } = &file {
@@ -223,9 +223,9 @@ impl Emitter<'_> {
     }
 
     /// A folder that a variable names, where it can be made.
-    fn folder(&mut self, path: HostPath, mode: u32) {
-        if self.around(&path).1 == Stands::Ours && !self.stands.contains_key(&path) && self.made.insert(path.clone()) {
-            self.ops.push(MountOp::MakeDir { path, mode });
+    fn folder(&mut self, path: &HostPath, mode: u32) {
+        if self.around(path).1 == Stands::Ours && !self.stands.contains_key(path) && self.made.insert(path.clone()) {
+            self.ops.push(MountOp::MakeDir { path: path.clone(), mode });
         }
     }
 

@@ -1,42 +1,39 @@
 //! A host in memory, and policies over it.
 
-#![allow(dead_code, reason = "shared by several test binaries, each of which uses a part")]
-
 use ringfence_plan::facts::{Availability, CgroupFacts, HostFacts, ResolverFiles, Toolchain};
 use ringfence_plan::{MemoryView, MountOp, Plan, PlanError, Request, explain};
 use ringfence_policy::env_rule::EnvRule;
 use ringfence_policy::{
-    Base, Fragment, HomeMode, HostPath, HostPattern, HostRule, HostVerb, Layer, Origin, PathPattern, PathRule, PathVerb,
-    Policy, PortRule, PortSet, Source, UnixRule, Wide, merge,
+    Base, Fragment, HomeMode, HostPath, HostPattern, HostRule, HostVerb, Layer, Origin, PathPattern, PathRule,
+    PathVerb, Policy, PortRule, PortSet, Source, UnixRule, Wide, merge,
 };
-use std::ffi::OsString;
 
-pub fn path(text: &str) -> HostPath {
+pub(crate) fn path(text: &str) -> HostPath {
     HostPath::new(text).unwrap()
 }
 
 /// A host, a user, and what is asked.
 #[derive(Clone)]
-pub struct World {
-    pub base: Base,
-    pub facts: HostFacts,
-    pub request: Request,
-    pub view: MemoryView,
-    pub fragments: Vec<Fragment>,
+pub(crate) struct World {
+    pub(crate) base: Base,
+    pub(crate) facts: HostFacts,
+    pub(crate) request: Request,
+    pub(crate) view: MemoryView,
+    pub(crate) fragments: Vec<Fragment>,
 }
 
 impl World {
     /// An ordinary user `u` with a project in the home folder.
-    pub fn user() -> Self {
+    pub(crate) fn user() -> Self {
         Self::new("/home/u", "/home/u/proj", 1000)
     }
 
     /// Root, with a project outside of any home.
-    pub fn root() -> Self {
+    pub(crate) fn root() -> Self {
         Self::new("/root", "/work/proj", 0)
     }
 
-    pub fn new(home: &str, workspace: &str, uid: u32) -> Self {
+    pub(crate) fn new(home: &str, workspace: &str, uid: u32) -> Self {
         let mut view = MemoryView::new();
         for dir in ["/etc", "/usr/bin", "/tmp", "/var/tmp", "/run", "/dev", "/proc", "/sys/firmware", "/opt"] {
             view.dir(dir);
@@ -78,7 +75,7 @@ impl World {
         Self { base, facts, request, view, fragments: Vec::new() }
     }
 
-    pub fn say(&mut self, layer: Layer, f: impl FnOnce(&mut Fragment)) -> &mut Self {
+    pub(crate) fn say(&mut self, layer: Layer, f: impl FnOnce(&mut Fragment)) -> &mut Self {
         let mut fragment = Fragment::empty(layer);
         f(&mut fragment);
         self.fragments.push(fragment);
@@ -86,89 +83,89 @@ impl World {
     }
 
     /// A rule of the user's policy.
-    pub fn rule(&mut self, verb: PathVerb, pattern: &str) -> &mut Self {
+    pub(crate) fn rule(&mut self, verb: PathVerb, pattern: &str) -> &mut Self {
         self.rule_of(Layer::User, verb, pattern)
     }
 
-    pub fn rule_of(&mut self, layer: Layer, verb: PathVerb, pattern: &str) -> &mut Self {
+    pub(crate) fn rule_of(&mut self, layer: Layer, verb: PathVerb, pattern: &str) -> &mut Self {
         let rule = rule_in(layer, verb, pattern);
         self.say(layer, |f| f.paths.push(rule))
     }
 
-    pub fn home(&mut self, mode: HomeMode) -> &mut Self {
+    pub(crate) fn home(&mut self, mode: HomeMode) -> &mut Self {
         self.say(Layer::User, |f| f.home = Some((mode, user())))
     }
 
-    pub fn allow_host(&mut self, pattern: &str) -> &mut Self {
+    pub(crate) fn allow_host(&mut self, pattern: &str) -> &mut Self {
         self.say(Layer::User, |f| f.hosts.push(host(pattern)))
     }
 
-    pub fn publish(&mut self, port: u16) -> &mut Self {
+    pub(crate) fn publish(&mut self, port: u16) -> &mut Self {
         self.say(Layer::User, |f| f.publish.push(PortRule { port, origin: user() }))
     }
 
-    pub fn host_port(&mut self, port: u16) -> &mut Self {
+    pub(crate) fn host_port(&mut self, port: u16) -> &mut Self {
         self.say(Layer::User, |f| f.host_ports.push(PortRule { port, origin: user() }))
     }
 
-    pub fn allow_unix(&mut self, socket: &str) -> &mut Self {
+    pub(crate) fn allow_unix(&mut self, socket: &str) -> &mut Self {
         self.say(Layer::User, |f| f.unix.push(UnixRule { path: path(socket), origin: user() }))
     }
 
-    pub fn env_deny(&mut self, pattern: &str) -> &mut Self {
+    pub(crate) fn env_deny(&mut self, pattern: &str) -> &mut Self {
         self.say(Layer::User, |f| f.env_deny.push(EnvRule { pattern: pattern.to_owned(), origin: user() }))
     }
 
-    pub fn env_pass(&mut self, pattern: &str) -> &mut Self {
+    pub(crate) fn env_pass(&mut self, pattern: &str) -> &mut Self {
         self.say(Layer::User, |f| f.env_pass.push(EnvRule { pattern: pattern.to_owned(), origin: user() }))
     }
 
-    pub fn allow_weaker(&mut self) -> &mut Self {
+    pub(crate) fn allow_weaker(&mut self) -> &mut Self {
         self.say(Layer::CommandLine, |f| f.allow_weaker = Some(Origin::flag("--allow-weaker")))
     }
 
-    pub fn var(&mut self, name: &str, value: &str) -> &mut Self {
+    pub(crate) fn var(&mut self, name: &str, value: &str) -> &mut Self {
         self.request.env.push((name.into(), value.into()));
         self
     }
 
-    pub fn tool(&mut self, tool: &str) -> &mut Self {
+    pub(crate) fn tool(&mut self, tool: &str) -> &mut Self {
         self.facts.toolchains.push(Toolchain { path: path(tool), why: "PATH entry".to_owned() });
         self
     }
 
     /// A socket that somebody listens on.
-    pub fn listening(&mut self, socket: &str) -> &mut Self {
+    pub(crate) fn listening(&mut self, socket: &str) -> &mut Self {
         self.view.socket(socket);
         self.facts.unix_sockets.push(path(socket));
         self
     }
 
-    pub fn policy(&self) -> Policy {
+    pub(crate) fn policy(&self) -> Policy {
         merge(&self.base, self.fragments.clone()).0
     }
 
-    pub fn try_plan(&self) -> Result<Plan, Vec<PlanError>> {
+    pub(crate) fn try_plan(&self) -> Result<Plan, Vec<PlanError>> {
         ringfence_plan::plan(&self.policy(), &self.facts, &self.request, &self.view)
     }
 
     #[track_caller]
-    pub fn plan(&self) -> Plan {
+    pub(crate) fn plan(&self) -> Plan {
         self.try_plan().unwrap_or_else(|errors| panic!("{errors:#?}"))
     }
 
     #[track_caller]
-    pub fn errors(&self) -> Vec<PlanError> {
+    pub(crate) fn errors(&self) -> Vec<PlanError> {
         self.try_plan().map(|plan| panic!("{:#?}", plan.mounts)).unwrap_err()
     }
 
     #[track_caller]
-    pub fn mounts(&self) -> Vec<String> {
+    pub(crate) fn mounts(&self) -> Vec<String> {
         section(&self.plan(), "files")
     }
 }
 
-pub fn rule_in(layer: Layer, verb: PathVerb, pattern: &str) -> PathRule {
+pub(crate) fn rule_in(layer: Layer, verb: PathVerb, pattern: &str) -> PathRule {
     let source = match layer {
         Layer::CommandLine => Source::Flag("--write".to_owned()),
         Layer::Preset => Source::Preset("claude-code".to_owned()),
@@ -178,22 +175,22 @@ pub fn rule_in(layer: Layer, verb: PathVerb, pattern: &str) -> PathRule {
     PathRule { pattern: PathPattern::parse(pattern).unwrap(), verb, origin, why: None }
 }
 
-pub fn user() -> Origin {
+pub(crate) fn user() -> Origin {
     Origin { layer: Layer::User, source: Source::File("/etc/ringfence/here.toml".into()), line: Some(7) }
 }
 
-pub fn host(pattern: &str) -> HostRule {
+pub(crate) fn host(pattern: &str) -> HostRule {
     let (host, ports): (HostPattern, PortSet) = HostPattern::parse(pattern, Wide::Forced).unwrap();
     HostRule { host, ports, verb: HostVerb::Allow, addresses: Vec::new(), origin: user(), why: None }
 }
 
 /// A part of the plan, as it is explained.
-pub fn section(plan: &Plan, title: &str) -> Vec<String> {
+pub(crate) fn section(plan: &Plan, title: &str) -> Vec<String> {
     explain::sections(plan).into_iter().find(|section| section.title == title).unwrap().lines
 }
 
 /// Everything but the system calls, which are the same for everybody.
-pub fn text(plan: &Plan) -> String {
+pub(crate) fn text(plan: &Plan) -> String {
     let mut out = String::new();
     for section in explain::sections(plan).into_iter().filter(|s| s.title != "system calls" && !s.lines.is_empty()) {
         out.push_str(&format!("{}\n", section.title));
@@ -206,7 +203,7 @@ pub fn text(plan: &Plan) -> String {
 
 /// What stands at a path after all operations: a small model of the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stands {
+pub(crate) enum Stands {
     ReadOnly,
     Writable,
     Ours,
@@ -214,7 +211,7 @@ pub enum Stands {
 }
 
 /// Plays the operations through and looks at one path.
-pub fn look(plan: &Plan, at: &str) -> Stands {
+pub(crate) fn look(plan: &Plan, at: &str) -> Stands {
     let at = path(at);
     let mut now = Stands::Writable;
     for op in &plan.mounts {
@@ -239,8 +236,4 @@ pub fn look(plan: &Plan, at: &str) -> Stands {
         }
     }
     now
-}
-
-pub fn os(text: &str) -> OsString {
-    OsString::from(text)
 }
