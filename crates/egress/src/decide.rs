@@ -45,6 +45,17 @@ struct Below {
     fresh: Bucket,
 }
 
+/// How many refusals are recorded at once, and how many a second after that.
+const DENIALS_BURST: u32 = 2_000;
+const DENIALS_PER_SECOND: f64 = 50.0;
+
+/// Keeps the record of refusals bounded.
+#[derive(Debug)]
+struct Denials {
+    rate: Bucket,
+    unrecorded: u64,
+}
+
 /// Policy, names and sink: all that a door asks.
 pub(crate) struct Gate {
     policy: Arc<Policy>,
@@ -53,6 +64,7 @@ pub(crate) struct Gate {
     pub(crate) resolver: Arc<dyn Resolve>,
     names: Mutex<Names>,
     below: Mutex<HashMap<usize, Below>>,
+    denials: Mutex<Denials>,
     pub(crate) upstream: Result<Upstream, UpstreamError>,
     pub(crate) tuning: Tuning,
 }
@@ -67,6 +79,10 @@ impl Gate {
             own: config.own_addresses,
             resolver,
             below: Mutex::new(HashMap::new()),
+            denials: Mutex::new(Denials {
+                rate: Bucket::new(DENIALS_BURST, DENIALS_PER_SECOND, Instant::now()),
+                unrecorded: 0,
+            }),
             upstream,
             tuning,
         }
@@ -154,12 +170,15 @@ impl Gate {
             Host::Address(address) => return Ok(vec![*address]),
             Host::Name(name) => name,
         };
-        self.meter(grant, name)?;
         let failed = |status, code, reason: String| Refusal::new(status, code, &grant.destination, reason);
         let answers = match timeout(self.tuning.resolve, self.resolver.resolve(name)).await {
             Ok(Ok(answers)) => answers,
             Ok(Err(error)) => {
-                return Err(failed(Status::BadGateway, "resolve_failed", format!("the name does not resolve: {error}")));
+                return Err(failed(
+                    Status::BadGateway,
+                    "resolve_failed",
+                    format!("the name does not resolve: {error}"),
+                ));
             }
             Err(_) => {
                 return Err(failed(
@@ -198,9 +217,12 @@ impl Gate {
         Err(refusal)
     }
 
-    /// Limits the rate of new names below a wildcard.
-    fn meter(&self, grant: &Grant, name: &HostName) -> Result<(), Box<Refusal>> {
-        let Some(index) = grant.rule else { return Ok(()) };
+    /// Limits the rate of new names below a wildcard: the resolver of a name, or the parent proxy, sees its labels.
+    ///
+    /// # Errors
+    /// Too many are new.
+    pub(crate) fn meter(&self, grant: &Grant) -> Result<(), Box<Refusal>> {
+        let (Some(index), Host::Name(name)) = (grant.rule, &grant.destination.host) else { return Ok(()) };
         let Some(HostPattern::Below(apex)) = self.policy.network.rules.get(index).map(|rule| &rule.host) else {
             return Ok(());
         };
@@ -226,13 +248,26 @@ impl Gate {
         Ok(())
     }
 
-    /// Records a refusal.
+    /// Records a refusal. A program that is refused in a loop must not fill the disk with it: beyond a rate, refusals are
+    /// only counted, and the next line says how many there were.
     pub(crate) fn refused(&self, door: Door, refusal: &Refusal) {
+        let unrecorded = {
+            let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+            if !denials.rate.take(Instant::now()) {
+                denials.unrecorded += 1;
+                return;
+            }
+            std::mem::take(&mut denials.unrecorded)
+        };
+        let mut reason = refusal.reason.clone();
+        if unrecorded > 0 {
+            reason.push_str(&format!(" ({unrecorded} refusals before this one were not recorded)"));
+        }
         self.sink.record(&Event::now(EventKind::Denied {
             door,
             destination: refusal.destination.clone(),
             code: refusal.code.to_owned(),
-            reason: refusal.reason.clone(),
+            reason,
             rule: refusal.rule.clone(),
             remedy: refusal.remedy.clone(),
         }));

@@ -36,6 +36,7 @@ impl Gate {
     /// # Errors
     /// The name does not resolve, resolves to what may not be reached, or no address answers.
     pub(crate) async fn dial(&self, grant: &Grant) -> Result<Dialled, Box<Refusal>> {
+        self.meter(grant)?;
         let upstream = self
             .upstream
             .as_ref()
