@@ -27,7 +27,7 @@ pub fn schema() -> Value {
                 "items": credential()
             },
             "unix": table("Unix sockets of the host.", &[
-                ("allow", list(rule(text("Path of a socket, without wildcards."), &[]), "Sockets that may be connected to.")),
+                ("allow", list(rule(words("Path of a socket, without wildcards."), &[]), "Sockets that may be connected to.")),
             ], &[]),
             "env": env(),
             "limits": limits("What a run may use up."),
@@ -41,13 +41,13 @@ pub fn schema() -> Value {
 }
 
 /// The schema as the file that is committed.
-pub fn text_of_schema() -> String {
+pub fn text() -> String {
     format!("{:#}\n", schema())
 }
 
 fn files() -> Value {
-    let paths = |says: &str| list(rule(text("A path or a pattern: absolute, `~/...`, or relative."), &[]), says);
-    let names = |says: &str| list(rule(text("One or more names, at any depth, such as `.git/hooks`."), &[]), says);
+    let paths = |says: &str| list(rule(words("A path or a pattern: absolute, `~/...`, or relative."), &[]), says);
+    let names = |says: &str| list(rule(words("One or more names, at any depth, such as `.git/hooks`."), &[]), says);
     table(
         "Which files may be read and written. The most specific rule wins; at the same place deny, write, read.",
         &[
@@ -57,7 +57,7 @@ fn files() -> Value {
             ("deny_read", paths("May be neither read nor written. Adds to the built-in credential stores.")),
             ("deny_write", paths("May not be written.")),
             ("home", json!({ "description": "What stands in the place of the home folder.", "enum": HOME_MODES })),
-            ("copy", list(rule(text("A file of the home folder."), &[]), "Copied into the private home once.")),
+            ("copy", list(rule(words("A file of the home folder."), &[]), "Copied into the private home once.")),
             ("protect", names("Names that may not be written below any writable folder.")),
             ("unprotect", names("Built-in protected names that may be written all the same.")),
         ],
@@ -67,14 +67,17 @@ fn files() -> Value {
 
 fn network() -> Value {
     let sets = HOST_SETS.iter().map(|set| format!("`@{set}`")).collect::<Vec<_>>().join(", ");
-    let host = text(&format!("A host: `name`, `name:port`, `*.name`, an address or a network; or a set: {sets}."));
+    let host = words(&format!("A host: `name`, `name:port`, `*.name`, an address or a network; or a set: {sets}."));
     let port = json!({ "type": "integer", "minimum": 1, "maximum": 65535 });
     let allow = rule(
         host.clone(),
         &[
             (
                 "addresses",
-                list(text("An address or a network."), "Private networks to which the names of this rule may resolve."),
+                list(
+                    words("An address or a network."),
+                    "Private networks to which the names of this rule may resolve.",
+                ),
             ),
             ("force", boolean("Take a pattern that covers hosts of anybody.")),
         ],
@@ -82,7 +85,7 @@ fn network() -> Value {
     let request = table(
         "What requests to a host may be.",
         &[
-            ("host", text("A host or a wildcard, without a port.")),
+            ("host", words("A host or a wildcard, without a port.")),
             ("methods", list(json!({ "type": "string", "pattern": "^[A-Z-]+$" }), "Methods; none: all.")),
             ("paths", list(json!({ "type": "string", "pattern": "^/[^?#]*$" }), "Patterns over paths; none: all.")),
         ],
@@ -123,7 +126,7 @@ fn credential() -> Value {
         "Where the secret is taken from, outside.",
         &[
             ("env", variable("A variable of the launcher.")),
-            ("file", text("A file, without wildcards.")),
+            ("file", words("A file, without wildcards.")),
             (
                 "exec",
                 json!({
@@ -167,7 +170,7 @@ fn credential() -> Value {
                 table(
                     "Where it goes.",
                     &[
-                        ("header", text("A header.")),
+                        ("header", words("A header.")),
                         (
                             "format",
                             json!({
@@ -195,7 +198,7 @@ fn env() -> Value {
     let value = json!({
         "anyOf": [
             { "type": "string" },
-            table("A value with its reason.", &[("value", text("The value.")), ("why", text("The reason."))], &["value"]),
+            table("A value with its reason.", &[("value", words("The value.")), ("why", words("The reason."))], &["value"]),
         ]
     });
     table(
@@ -247,14 +250,14 @@ fn ceiling() -> Value {
     table(
         "The most that any source may allow. Only in /etc/ringfence/policy.toml and policy.d.",
         &[
-            ("write", list(rule(text("A path or a pattern."), &[]), "Only these may be written.")),
+            ("write", list(rule(words("A path or a pattern."), &[]), "Only these may be written.")),
             (
                 "hosts",
                 list(
                     rule(
-                        text("A host."),
+                        words("A host."),
                         &[
-                            ("addresses", list(text("An address or a network."), "Private networks.")),
+                            ("addresses", list(words("An address or a network."), "Private networks.")),
                             ("force", boolean("Take a pattern that covers hosts of anybody.")),
                         ],
                     ),
@@ -273,7 +276,7 @@ fn ceiling() -> Value {
 
 /// A rule of a list: a text, or a table with it and its reason.
 fn rule(text_schema: Value, extra: &[(&str, Value)]) -> Value {
-    let mut keys = vec![("rule", text_schema.clone()), ("why", text("The reason, in a few words."))];
+    let mut keys = vec![("rule", text_schema.clone()), ("why", words("The reason, in a few words."))];
     keys.extend(extra.iter().cloned());
     json!({ "anyOf": [text_schema, table("A rule with its reason.", &keys, &["rule"])] })
 }
@@ -282,7 +285,7 @@ fn list(items: Value, says: &str) -> Value {
     json!({ "description": says, "type": "array", "items": items })
 }
 
-fn text(says: &str) -> Value {
+fn words(says: &str) -> Value {
     json!({ "description": says, "type": "string" })
 }
 
