@@ -145,6 +145,15 @@ mod tests {
     }
 
     #[test]
+    fn findings_of_a_merge_have_their_entries_under_the_same_names() {
+        for (code, title) in ringfence_policy::lint::CODES {
+            assert_eq!(find(code).map(|entry| entry.title), Some(*title), "{code}");
+        }
+        let findings = CODES.iter().filter(|entry| entry.code.0.starts_with("RF03")).count();
+        assert_eq!(findings, ringfence_policy::lint::CODES.len());
+    }
+
+    #[test]
     fn the_manual_has_every_code() {
         let manual = markdown();
         for entry in CODES {

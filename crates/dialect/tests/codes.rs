@@ -1,4 +1,5 @@
 //! Every code of a policy is brought about by its own example, and by nothing that is sound.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Flags are a source like any other.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! What is said, word by word, and where the caret stands. `BLESS=1 cargo test` writes the answers anew.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod support;
 

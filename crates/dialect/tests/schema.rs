@@ -1,4 +1,5 @@
 //! The schema and the parser agree, and the committed copy is the schema.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod support;
 
@@ -32,7 +33,6 @@ fn as_json(text: &str) -> Option<Value> {
     serde_json::to_value(toml::from_str::<toml::Table>(text).ok()?).ok()
 }
 
-#[allow(clippy::expect_used, reason = "a test")]
 fn validator() -> jsonschema::Validator {
     jsonschema::validator_for(&schema::schema()).expect("a schema")
 }

@@ -201,4 +201,92 @@ codes! {
         Host("a write outside of the writable roots that succeeded");
         "Before the command starts, its own process tries what must fail and what must work. A surprise stops the run. \
          `--no-prove` skips it."
+
+    PROJECT_GRANT "RF0301" "a grant of a project's policy is left out, because the project is not trusted"
+        Policy("# ringfence.toml of a repository\nversion = 1\n[network]\nallow = [\"collect.example.com\"]\n");
+        "A file that a repository brings only narrows: its denials and stricter limits hold, its grants do not. Read it, then say `ringfence trust`; that pins this very content."
+    CEILING_IGNORED "RF0302" "a ceiling outside of a managed policy is ignored"
+        Host("a program that uses the library and puts a ceiling into a source that is not managed");
+        "The parser refuses such files (RF0122); this is for sources that were not parsed."
+    UNPROTECT_IGNORED "RF0303" "`unprotect` of a project or a preset is ignored"
+        Policy("# ringfence.toml of a repository\nversion = 1\n[files]\nunprotect = [\".vscode\"]\n");
+        "Protected names are what a program outside of the walls would run or obey. Who takes one off the list must be the user or the administrator, also where the project is trusted."
+    UNPROTECT_NOTHING "RF0304" "`unprotect` names nothing that is protected"
+        Policy("version = 1\n[files]\nunprotect = [\".vcsode\"]\n");
+        "Names are compared as they are written in the list of built-in names, which `ringfence explain` prints."
+    CEILING_HOME "RF0305" "the home folder is narrowed to a ceiling"
+        Command("ringfence run --home visible -- make    # under home = \"private\" in [ceiling]");
+        "A managed policy says which home folder may be chosen at most."
+    CEILING_LIMIT "RF0306" "a limit is lowered to a ceiling"
+        Command("ringfence run --memory 64G -- make    # under limits.memory = \"8G\" in [ceiling]");
+        "A managed policy says how much may be used at most."
+    CEILING_WEAKER "RF0307" "a weaker wall is not accepted, because of a ceiling"
+        Command("ringfence run --allow-weaker -- make    # under allow_weaker = false in [ceiling]");
+        "A managed policy says that walls are whole and proved, or nothing is run."
+    CEILING_PORT "RF0308" "a port is left out, because of a ceiling"
+        Command("ringfence run --host-port 5432 -- make    # under ports = false in [ceiling]");
+        "A managed policy says that no port is carried through the wall."
+    CEILING_SOCKET "RF0309" "a socket is left out, because of a ceiling"
+        Command("ringfence run --unix /run/docker.sock -- make    # under unix = false in [ceiling]");
+        "A managed policy says that no socket of the host is opened."
+    HOME_IS_ROOT "RF0310" "the home folder is `/` and cannot be private"
+        Command("HOME=/ ringfence run -- make");
+        "Everything lies in `/`, so nothing can stand in its place. Set `HOME` to a folder of its own."
+    SET_TWICE "RF0311" "two sources of one layer set a variable to different values"
+        Host("/etc/ringfence/policy.d/10.toml and 20.toml both set `CI`");
+        "Which of two equals wins would be chance, so it is said. Let one of them set it."
+    UNPROTECTED "RF0312" "a built-in name is no longer protected"
+        Policy("version = 1\n[files]\nunprotect = [\".git/hooks\"]\n");
+        "The command can now write what a program outside of the walls runs or obeys, and so leave the walls."
+    CONTROL_SOCKET "RF0320" "a control socket of the host is allowed"
+        Policy("version = 1\n[unix]\nallow = [\"/run/docker.sock\"]\n");
+        "Who may speak to a container engine, a service manager or a desktop's bus can start programs outside of the walls."
+    STORE_READABLE "RF0321" "a credential store is readable"
+        Policy("version = 1\n[files]\nread = [\"~/.aws\"]\n");
+        "What is in it can be sent to every allowed host. Pass one short-lived credential by name instead: `--env NAME`."
+    HOME_WRITABLE "RF0322" "the home folder lies in a writable folder"
+        Policy("version = 1\n[files]\nwrite = [\"~\"]\n");
+        "Shells, editors and sessions run what lies in the home folder. Name the folders that the command needs."
+    EVERY_HOST "RF0323" "every host is allowed"
+        Policy("version = 1\n[network]\nallow = [{ rule = \"*\", force = true }]\n");
+        "Whatever the program can read it can send to anybody. The walls around files are all that is left."
+    STRANGERS "RF0324" "a wildcard covers hosts of strangers"
+        Policy("version = 1\n[network]\nallow = [{ rule = \"*.github.io\", force = true }]\n");
+        "Anybody can own a name below this one, and receive what is sent there."
+    HOME_VISIBLE "RF0325" "the home folder is visible"
+        Policy("version = 1\n[files]\nhome = \"visible\"\n");
+        "Other projects and documents are readable; the built-in credential stores are not. `home = \"private\"` shows what tools need and nothing else."
+    DROP "RF0326" "an allowed host keeps data of anybody"
+        Policy("version = 1\n[network]\nallow = [\"gist.github.com\"]\n");
+        "A program that brings a token of its own can store there what it can read."
+    POLICY_REACHABLE "RF0327" "a policy file lies in a writable folder"
+        Policy("version = 1\n[files]\nwrite = [\"~/.config\"]\n");
+        "It decides on the next run. It is write-protected for this one; better, keep it out of writable folders."
+    EVERY_PORT "RF0328" "every port of a host is allowed"
+        Policy("version = 1\n[network]\nallow = [\"build.example.com:*\"]\n");
+        "Also its shell, its databases and its management. Name the ports."
+    OWN_NETWORK "RF0329" "addresses of this host or its networks are allowed"
+        Policy("version = 1\n[network]\nallow = [\"10.0.0.0/8\"]\n");
+        "Servers in there trust their network more than others do. Name the host and its port."
+    WEAKER_ACCEPTED "RF0330" "weaker walls are accepted"
+        Command("ringfence run --allow-weaker -- make");
+        "`ringfence explain` says which layer is weaker and what it lacks."
+    NOT_PROVED "RF0331" "the walls are not proved"
+        Command("ringfence run --no-prove -- make");
+        "A wall that is silently off would not be noticed. The proof takes a few milliseconds."
+    ENV_WIDE "RF0332" "a pattern passes variables that may hold secrets"
+        Policy("version = 1\n[env]\npass = [\"*\"]\n");
+        "Name the variables that the command needs."
+    METADATA "RF0333" "a rule allows a metadata service, without effect"
+        Policy("version = 1\n[network]\nallow = [\"169.254.169.254\"]\n");
+        "The metadata service of a cloud hands out the machine's own credentials to whoever asks. No rule over hosts opens it."
+    LOCALHOST "RF0334" "a rule allows `localhost`, which is the sandbox's own inside"
+        Policy("version = 1\n[network]\nallow = [\"localhost:5432\"]\n");
+        "For a server on the host's loopback write `ports = { host = [5432] }`, or `--host-port 5432`."
+    SYSTEM_WRITABLE "RF0335" "a folder of the system is writable"
+        Policy("version = 1\n[files]\nwrite = [\"/usr/local\"]\n");
+        "Programs that others run lie there. Build into the workspace, and install from outside."
+    RUN_BY_HOST "RF0336" "a writable folder holds what programs of the host run"
+        Policy("version = 1\n[files]\nwrite = [\"~/.local/bin\"]\n");
+        "What is written there is run outside of the walls, sooner or later."
 }
