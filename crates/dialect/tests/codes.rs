@@ -6,8 +6,9 @@ mod support;
 use ringfence_dialect::codes::{self, CODES, Code, Example};
 use ringfence_dialect::command_line::{self, Flags};
 use ringfence_dialect::native;
-use ringfence_dialect::{Diagnostic, ParseContext, Severity};
-use ringfence_policy::Layer;
+use ringfence_dialect::{Diagnostic, ParseContext, Severity, Trust};
+use ringfence_policy::lint::lint;
+use ringfence_policy::{Base, Layer, merge};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -91,4 +92,24 @@ fn a_ceiling_is_taken_from_a_managed_file_alone() {
     for layer in [Layer::CommandLine, Layer::User, Layer::Project, Layer::Preset] {
         assert_eq!(parse_as(layer, text).unwrap_err()[0].code, codes::CEILING, "{layer:?}");
     }
+}
+
+#[test]
+fn each_example_of_a_finding_brings_it_about() {
+    let base = Base { home: path("/home/u"), workspace: path("/home/u/w"), git_dirs: Vec::new(), uid: 1000 };
+    let mut tried = 0;
+    for entry in CODES.iter().filter(|entry| entry.code.as_text().starts_with("RF03")) {
+        let Example::Policy(text) = entry.example else { continue };
+        let layer = if text.starts_with("# ringfence.toml") { Layer::Project } else { Layer::User };
+        let (home, workspace) = (&base.home, &base.workspace);
+        let context =
+            ParseContext::file(layer, Path::new("/home/u/.config/ringfence/policy.toml"), home, workspace, &mirrors)
+                .with_trust(if layer == Layer::Project { Trust::Untrusted } else { Trust::Trusted });
+        let fragment = native::parse(text, "policy.toml", &context).expect("a sound file").fragment;
+        let (policy, mut findings) = merge(&base, vec![fragment]);
+        findings.extend(lint(&policy));
+        assert!(findings.iter().any(|f| f.code == entry.code.as_text()), "{}: {findings:?}", entry.code);
+        tried += 1;
+    }
+    assert!(tried > 10, "{tried}");
 }

@@ -5,6 +5,7 @@ mod support;
 
 use ringfence_dialect::presets::{self, ALL, NAMES, Preset};
 use ringfence_dialect::{ParseContext, native};
+use ringfence_policy::lint::lint;
 use ringfence_policy::{
     Access, Base, Destination, Fragment, Host, HostPattern, Layer, PathRule, Policy, PortSet, Protocol, Source,
     Verdict, merge,
@@ -219,5 +220,15 @@ fn a_preset_is_a_policy_file_like_any_other() {
     for preset in ALL {
         let context = ParseContext::file(Layer::User, Path::new("copy.toml"), &home, &base, &mirrors);
         assert!(native::parse(preset.text, "copy.toml", &context).is_ok(), "{}", preset.name);
+    }
+}
+
+#[test]
+fn nothing_in_a_preset_is_dangerous_but_what_it_says() {
+    for preset in ALL {
+        let codes: Vec<_> = lint(&policy(&[preset.name], "")).into_iter().map(|finding| finding.code).collect();
+        let expected = if preset.name == "github" { "RF0326" } else { "none" };
+        assert!(codes.iter().all(|code| *code == expected), "{}: {codes:?}", preset.name);
+        assert_eq!(codes.is_empty(), preset.name != "github", "{}", preset.name);
     }
 }

@@ -236,7 +236,7 @@ codes! {
         Host("/etc/ringfence/policy.d/10.toml and 20.toml both set `CI`");
         "Which of two equals wins would be chance, so it is said. Let one of them set it."
     UNPROTECTED "RF0312" "a built-in name is no longer protected"
-        Policy("version = 1\n[files]\nunprotect = [\".git/hooks\"]\n");
+        Policy("version = 1\n[files]\nunprotect = [\".vscode\"]\n");
         "The command can now write what a program outside of the walls runs or obeys, and so leave the walls."
     CONTROL_SOCKET "RF0320" "a control socket of the host is allowed"
         Policy("version = 1\n[unix]\nallow = [\"/run/docker.sock\"]\n");
@@ -284,7 +284,7 @@ codes! {
         Policy("version = 1\n[network]\nallow = [\"localhost:5432\"]\n");
         "For a server on the host's loopback write `ports = { host = [5432] }`, or `--host-port 5432`."
     SYSTEM_WRITABLE "RF0335" "a folder of the system is writable"
-        Policy("version = 1\n[files]\nwrite = [\"/usr/local\"]\n");
+        Policy("version = 1\n[files]\nwrite = [\"/usr\"]\n");
         "Programs that others run lie there. Build into the workspace, and install from outside."
     RUN_BY_HOST "RF0336" "a writable folder holds what programs of the host run"
         Policy("version = 1\n[files]\nwrite = [\"~/.local/bin\"]\n");
