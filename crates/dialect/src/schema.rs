@@ -41,7 +41,7 @@ pub fn schema() -> Value {
 }
 
 /// The schema as the file that is committed.
-pub fn text() -> String {
+pub fn text_of_schema() -> String {
     format!("{:#}\n", schema())
 }
 
