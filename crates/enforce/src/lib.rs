@@ -20,6 +20,8 @@
 
 pub mod audit;
 #[cfg(target_os = "linux")]
+pub mod doctor;
+#[cfg(target_os = "linux")]
 mod linux;
 pub mod probe;
 pub mod registries;

@@ -4,6 +4,7 @@ use super::mountinfo::Mount;
 use ringfence_plan::facts::Availability;
 use ringfence_policy::HostPath;
 use ringfence_sys::host::{NamespaceCalls, SeccompAction, seccomp_action};
+use std::path::Path;
 
 /// Major and minor number of a release such as `6.8.0-45-generic`; `(0, 0)` when it has none.
 pub(super) fn version(release: &str) -> (u32, u32) {
@@ -86,7 +87,15 @@ pub(super) fn userns(clues: &UsernsClues<'_>) -> Availability {
         }
         _ => {}
     }
-    // user_namespaces(7): EPERM in a chroot, that is, where the root folder is not a mount point of this namespace.
+    // Id maps are written through /proc.
+    let proc = clues.mounts.iter().rfind(|m| m.point.as_path() == Path::new("/proc"));
+    if proc.is_some_and(|m| m.read_only) {
+        return no(
+            "/proc is read-only, so the id maps of a user namespace cannot be written",
+            "mount -o remount,rw /proc",
+        );
+    }
+    // user_namespaces(7): EPERM in a chroot. One that is no mount point is seen here; another only by the try.
     if !clues.mounts.iter().any(|m| m.point == HostPath::root()) {
         return no(
             "this process runs in a chroot, where the kernel makes no user namespace",
@@ -104,7 +113,7 @@ pub(super) fn userns(clues: &UsernsClues<'_>) -> Availability {
     if clues.sysctls.apparmor_restrict_unprivileged_userns == Some(1) && *clues.apparmor == AppArmor::Unconfined {
         return no(
             "kernel.apparmor_restrict_unprivileged_userns = 1 (Ubuntu 24.04 and later)",
-            "install the AppArmor profile: sudo ringfence doctor --fix apparmor",
+            "install the AppArmor profile that `ringfence doctor` prints, or: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
         );
     }
     Availability::Yes
@@ -218,6 +227,9 @@ mod tests {
 
         let chroot = parse(b"2 1 0:4 / /proc rw - proc proc rw\n");
         assert!(why(&userns(&clues(0, &good, &none, &chroot))).contains("chroot"));
+
+        let read_only = parse(b"1 0 8:1 / / rw - ext4 d rw\n2 1 0:4 / /proc ro - proc proc rw\n");
+        assert!(why(&userns(&clues(0, &good, &none, &read_only))).contains("id maps"));
 
         let old = Sysctls::default();
         assert!(why(&userns(&clues(0, &old, &none, &mounts))).contains("CONFIG_USER_NS"));
