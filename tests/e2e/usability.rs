@@ -82,7 +82,7 @@ fn one(stage: &Stage, who: Who, case: &Work) -> Outcome {
     match attempt(stage, who, case, Wall::Nothing) {
         Ok(()) => Outcome::Failed(why),
         Err(bare) => {
-            Outcome::Skipped(format!("{} does not work without a sandbox either: {}", case.id, bare.replace('\n', " ")))
+            Outcome::Skipped(format!("{} does not work without a sandbox either\n{bare}", case.id))
         }
     }
 }

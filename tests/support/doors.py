@@ -182,7 +182,7 @@ def attempt(a):
     if door == "http":
         s = socket.create_connection(HTTP, timeout=T)
         au = a["authority"] if "authority" in a else authority(a)
-        s.sendall(b"GET " + raw(a.get("scheme", "http")) + b"://" + raw(au) + b"/" + raw(a["mark"]) + b" HTTP/1.1\r\nHost: " + raw(a.get("hosthdr", au)) + b"\r\n" + raw(a.get("headers", "")) + b"\r\n")
+        s.sendall(b"GET " + raw(a.get("scheme", "http")) + b"://" + raw(au) + b"/" + raw(a["mark"] + a.get("query", "")) + b" HTTP/1.1\r\nHost: " + raw(a.get("hosthdr", au)) + b"\r\n" + raw(a.get("headers", "")) + b"\r\n")
         return verdict(read_all(s))
     if door == "proxy-raw":  # bytes straight to the HTTP proxy
         s = socket.create_connection(HTTP, timeout=T)

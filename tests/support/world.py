@@ -355,8 +355,9 @@ else:
         log("abs " + c.recv(200).decode("latin1"))
         c.sendall(b"CANARY")
 
-    listen(socket.AF_INET, ("127.0.0.1", 8099), http("loop4"))
-    listen(socket.AF_INET6, ("::1", 8099), http("loop6"))
+    for port in (80, 8099):
+        listen(socket.AF_INET, ("0.0.0.0", port), http("loop4"))
+        listen(socket.AF_INET6, ("::1", port), http("loop6"))
     listen(socket.AF_INET, ("127.0.0.1", 8099), udp("loopudp"), socket.SOCK_DGRAM)
     listen(socket.AF_UNIX, "\0canary-abs", abstract)
     listen(socket.AF_INET, ("127.0.0.1", 3128), open_http_proxy)
