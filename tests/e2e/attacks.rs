@@ -38,7 +38,8 @@ const CONTROL_MAY_FAIL: &[&str] = &[
 ];
 
 /// Cases that reach for everything on the machine, so that nothing may run beside them.
-const ALONE: &[&str] = &["pr-02-kill-broadcast", "tt-05-other-terminal", "re-01-fork-flood", "tt-01-tiocsti", "ke-09-helper-ptrace"];
+const ALONE: &[&str] =
+    &["pr-02-kill-broadcast", "tt-05-other-terminal", "re-01-fork-flood", "tt-01-tiocsti", "ke-09-helper-ptrace"];
 
 /// Cases whose control, as root, would disturb programs that have nothing to do with the tests.
 const NO_ROOT_CONTROL: &[&str] = &["tt-05-other-terminal", "pr-02-kill-broadcast", "ke-09-helper-ptrace"];

@@ -42,7 +42,9 @@ pub fn collect(trials: &mut Vec<Trial>) {
     let threats: Vec<Threat> = load("doors.jsonl");
     for who in [Who::User, Who::Root] {
         for threat in threats.clone() {
-            trials.push(Trial::new(format!("doors::{}::{}", who.name(), threat.threat), Cost::Slow, move |stage| one(stage, who, &threat)));
+            trials.push(Trial::new(format!("doors::{}::{}", who.name(), threat.threat), Cost::Slow, move |stage| {
+                one(stage, who, &threat)
+            }));
         }
     }
 }
@@ -106,12 +108,17 @@ fn one(stage: &Stage, who: Who, threat: &Threat) -> Outcome {
             "answered" => got == "reached",
             "refused" => got == "refused" && lines.is_empty(),
             "unseen" => got != "error" && lines.is_empty(),
-            "harmless" => got != "error" && !lines.iter().any(|l| l.starts_with("loop") || l.contains("169.254.169.254")),
+            "harmless" => {
+                got != "error" && !lines.iter().any(|l| l.starts_with("loop") || l.contains("169.254.169.254"))
+            }
             other => panic!("no such expectation: {other}"),
         };
         refused += usize::from(a.expect == "refused" && a.value["door"] != "udp" && a.value["door"] != "direct");
         if !good {
-            wrong.push(format!("{}: {got} ({detail}) where {} was expected; the outside saw {lines:?}", a.what, a.expect));
+            wrong.push(format!(
+                "{}: {got} ({detail}) where {} was expected; the outside saw {lines:?}",
+                a.what, a.expect
+            ));
         }
     }
     if stage.wall == Wall::Ringfence {
@@ -120,7 +127,14 @@ fn one(stage: &Stage, who: Who, threat: &Threat) -> Outcome {
     if wrong.is_empty() {
         return Outcome::Passed(format!("{}: {} attempts", threat.title, attempts.len()));
     }
-    Outcome::Failed(format!("{}: {} of {} attempts\n  {}\n{}", threat.title, wrong.len(), attempts.len(), wrong.join("\n  "), seen.show))
+    Outcome::Failed(format!(
+        "{}: {} of {} attempts\n  {}\n{}",
+        threat.title,
+        wrong.len(),
+        attempts.len(),
+        wrong.join("\n  "),
+        seen.show
+    ))
 }
 
 fn check_audit(fresh: &Fresh, audit: &[String], refused: usize, wrong: &mut Vec<String>) {
@@ -151,10 +165,18 @@ fn try_all(stage: &Stage, fresh: &Fresh, threat: &Threat, attempts: &[Attempt], 
     let list = fresh.put(stage, &fresh.ws.join("attempts.json"), serde_json::to_string(&list).unwrap_or_default());
     let script = stage.base.join("bin/doors.py");
     let audit = fresh.state.join("audit.jsonl");
-    let spec = Spec { net: Some(threat.net.clone()), flags: vec!["--audit".into(), audit.to_string_lossy().into_owned()], ..Spec::default() };
-    let inner = ["/usr/bin/python3".to_owned(), script.to_string_lossy().into_owned(), list.to_string_lossy().into_owned()];
+    let spec = Spec {
+        net: Some(threat.net.clone()),
+        flags: vec!["--audit".into(), audit.to_string_lossy().into_owned()],
+        ..Spec::default()
+    };
+    let inner =
+        ["/usr/bin/python3".to_owned(), script.to_string_lossy().into_owned(), list.to_string_lossy().into_owned()];
     let argv = wall.argv(stage, fresh, &spec, &inner);
-    let ran = run::run(&mut stage.command(fresh.who, Ground::World, &fresh.ws, &fresh.launcher_env(stage), &argv), Duration::from_secs(240));
+    let ran = run::run(
+        &mut stage.command(fresh.who, Ground::World, &fresh.ws, &fresh.launcher_env(stage), &argv),
+        Duration::from_secs(240),
+    );
     std::thread::sleep(Duration::from_millis(300));
     let mut got = BTreeMap::new();
     for line in ran.out.lines() {

@@ -240,6 +240,7 @@ impl Stage {
         open_to_all(&resolv);
         self.dress(h)?;
         enter(h, &["-m"], &["mount", "--bind", &resolv.to_string_lossy(), "/etc/resolv.conf"])?;
+        enter(h, &["-m"], &["mount", "-t", "tmpfs", "none", "/run"])?;
         enter(
             h,
             &["-n"],
@@ -258,7 +259,7 @@ impl Stage {
             &[
                 "sh",
                 "-c",
-                "ip link set lo up && for a in 10.9.9.9/24 10.9.9.10/24 10.9.9.53/24 169.254.169.254/32; do ip addr add $a dev w0; done && \
+                "ip link set lo up && for a in 10.9.9.9/24 10.9.9.10/24 10.9.9.11/24 10.9.9.53/24 169.254.169.254/32; do ip addr add $a dev w0; done && \
              ip -6 addr add fd00:9::9/64 dev w0 nodad && ip link set w0 up && ip route add default via 10.9.9.1",
             ],
         )?;
@@ -370,7 +371,7 @@ fn support() -> PathBuf {
     here().join("support")
 }
 
-fn peers() -> PathBuf {
+pub fn peers() -> PathBuf {
     std::env::var_os("RINGFENCE_TEST_PEERS").map_or_else(|| here().join("../target/test-peers"), PathBuf::from)
 }
 

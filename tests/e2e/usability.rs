@@ -81,9 +81,7 @@ fn one(stage: &Stage, who: Who, case: &Work) -> Outcome {
     // What does not work without a sandbox shows nothing about the sandbox.
     match attempt(stage, who, case, Wall::Nothing) {
         Ok(()) => Outcome::Failed(why),
-        Err(bare) => {
-            Outcome::Skipped(format!("{} does not work without a sandbox either\n{bare}", case.id))
-        }
+        Err(bare) => Outcome::Skipped(format!("{} does not work without a sandbox either\n{bare}", case.id)),
     }
 }
 

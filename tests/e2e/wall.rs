@@ -91,6 +91,9 @@ impl Wall {
                 if spec.net.as_ref().is_some_and(|n| n.iter().any(|h| h.contains(".test"))) {
                     // The pretended outside has a private address, which a name may lead to only when a rule says so.
                     flag("--allow-host", "10.9.9.9".into());
+                    if spec.net.iter().flatten().any(|h| h.starts_with("tls.")) {
+                        flag("--allow-host", "10.9.9.10".into());
+                    }
                 }
                 for name in &spec.env_deny {
                     flag("--env-deny", name.clone());

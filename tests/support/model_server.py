@@ -73,9 +73,9 @@ class Model(http.server.BaseHTTPRequestHandler):
             ask = {}
         path = self.path.split("?")[0]
         if path.endswith("/messages"):
-            self.messages(ask)
+            self.answer_messages(ask)
         elif path.endswith("/responses"):
-            self.responses(ask)
+            self.answer_responses(ask)
         else:
             log(post=self.path)
             self.send_json({"input_tokens": 1})
@@ -83,7 +83,7 @@ class Model(http.server.BaseHTTPRequestHandler):
     def key(self):
         return self.headers.get("x-api-key") or self.headers.get("authorization") or ""
 
-    def messages(self, ask):
+    def answer_messages(self, ask):
         results = [part.get("content") for m in ask.get("messages", []) if isinstance(m.get("content"), list)
                    for part in m["content"] if part.get("type") == "tool_result"]
         log(protocol="messages", done=len(results), last=results[-1] if results else None, key=self.key())
@@ -109,7 +109,7 @@ class Model(http.server.BaseHTTPRequestHandler):
             {"type": "message_stop"},
         ])
 
-    def responses(self, ask):
+    def answer_responses(self, ask):
         results = [i.get("output") for i in ask.get("input", []) if isinstance(i, dict) and str(i.get("type", "")).endswith("_call_output")]
         log(protocol="responses", done=len(results), last=results[-1] if results else None, key=self.key())
         tools = [t.get("name") or t.get("type") for t in ask.get("tools", [])]

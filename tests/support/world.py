@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-OUT4, OUT4_TLS, META, DNS, OUT6 = "10.9.9.9", "10.9.9.10", "169.254.169.254", "10.9.9.53", "fd00:9::9"
+OUT4, OUT4_TLS, OUT4_GIT, META, DNS, OUT6 = "10.9.9.9", "10.9.9.10", "10.9.9.11", "169.254.169.254", "10.9.9.53", "fd00:9::9"
 
 mode, log_path = sys.argv[1:3]
 log_lock = threading.Lock()
@@ -159,6 +159,8 @@ def answers(name, kind):
         return [v4("127-0-0-1")]
     if first == "meta":
         return [v4("169-254-169-254")]
+    if first == "tlsgit":
+        return [v4(OUT4_GIT.replace(".", "-"))]
     if first.startswith("tls"):
         return [v4(OUT4_TLS.replace(".", "-"))]
     return [v4(OUT4.replace(".", "-"))]
@@ -194,12 +196,13 @@ def dns_tcp(c):
 
 # --- TLS and git ------------------------------------------------------------------------------------------------------
 
-def tls_server(folder):
-    """A TLS server with a certificate of its own for *.test; answers HTTP."""
+def tls_server(folder, inner):
+    """A TLS server with a certificate of its own for *.test, in front of another server."""
     key, cert = folder + "/key.pem", folder + "/cert.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=test",
-                    "-addext", "subjectAltName=DNS:tls.test,DNS:*.test", "-keyout", key, "-out", cert], check=True, capture_output=True)
-    os.chmod(cert, 0o644)
+    if not os.path.exists(cert):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=test",
+                        "-addext", "subjectAltName=DNS:tlsgit.test,DNS:*.good.test", "-keyout", key, "-out", cert], check=True, capture_output=True)
+        os.chmod(cert, 0o644)
     ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ctx.load_cert_chain(cert, key)
 
@@ -207,8 +210,6 @@ def tls_server(folder):
         log(f"tlsname {name}")
 
     ctx.sni_callback = named
-    inner = http("https")
-
     def serve(c):
         inner(ctx.wrap_socket(c, server_side=True))
 
@@ -347,9 +348,10 @@ if mode == "outside":
     listen(socket.AF_INET, (DNS, 53), dns_udp, socket.SOCK_DGRAM)
     listen(socket.AF_INET, (DNS, 53), dns_tcp)
     state = os.path.dirname(log_path)
-    listen(socket.AF_INET, (OUT4_TLS, 443), tls_server(state))
+    listen(socket.AF_INET, (OUT4_TLS, 443), tls_server(state, http("https")))
     if len(sys.argv) > 3:
         listen(socket.AF_INET, (OUT4, 8001), git_http(sys.argv[3]))
+        listen(socket.AF_INET, (OUT4_GIT, 443), tls_server(state, git_http(sys.argv[3])))
 else:
     def abstract(c):
         log("abs " + c.recv(200).decode("latin1"))
@@ -360,6 +362,11 @@ else:
         listen(socket.AF_INET6, ("::1", port), http("loop6"))
     listen(socket.AF_INET, ("127.0.0.1", 8099), udp("loopudp"), socket.SOCK_DGRAM)
     listen(socket.AF_UNIX, "\0canary-abs", abstract)
+    # /run is a file system of this namespace's own (the stage mounts it), so these are nobody else's sockets.
+    for path in ("/run/docker.sock", "/run/nscd/socket", "/run/dbus/system_bus_socket", "/run/systemd/resolve/io.systemd.Resolve"):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        listen(socket.AF_UNIX, path, abstract)
+        os.chmod(path, 0o666)
     listen(socket.AF_INET, ("127.0.0.1", 3128), open_http_proxy)
     listen(socket.AF_INET, ("127.0.0.1", 1080), open_socks_proxy)
 print("ready", flush=True)
