@@ -214,7 +214,7 @@ pub(crate) async fn join(
     write_all(&guest.stream, &behind).await?;
     moved.received.fetch_add(u64::try_from(behind.len()).unwrap_or(0), Ordering::Relaxed);
     drop(behind);
-    tunnel::run(&guest.stream, &dialled.stream, idle, moved).await
+    tunnel::run(&mut guest.stream, &mut dialled.stream, idle, moved).await
 }
 
 /// Refuses a client that knows of no proxy, in the protocol that it speaks, as far as it shows that.

@@ -6,12 +6,16 @@
 
 use crate::stream::{end, reset, with_scratch, write_all};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Poll, ready};
 use std::time::Duration;
-use tokio::io::Interest;
+use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::ReadHalf;
 
 /// So many full reads in a row make a direction use splice(2).
 const FULL_READS: u32 = 4;
@@ -45,24 +49,32 @@ impl Moved {
 /// # Errors
 /// A socket failed, or nothing moved for too long; both sockets are reset then, so that neither peer takes a cut for an
 /// end.
-pub(crate) async fn run(inside: &TcpStream, outside: &TcpStream, idle: Duration, moved: &Moved) -> io::Result<()> {
-    let both = async {
-        tokio::try_join!(pump(inside, outside, &moved.sent), pump(outside, inside, &moved.received)).map(|_| ())
-    };
-    let silence = async {
-        let mut before = moved.total();
-        loop {
-            tokio::time::sleep(idle).await;
-            let now = moved.total();
-            if now == before {
-                return io::Error::from(io::ErrorKind::TimedOut);
+pub(crate) async fn run(inside: &mut TcpStream, outside: &mut TcpStream, idle: Duration, moved: &Moved) -> io::Result<()> {
+    let result = {
+        let (from_inside, to_inside) = inside.split();
+        let (from_outside, to_outside) = outside.split();
+        let both = async {
+            tokio::try_join!(
+                pump(from_inside, to_outside.as_ref(), &moved.sent),
+                pump(from_outside, to_inside.as_ref(), &moved.received)
+            )
+            .map(|_| ())
+        };
+        let silence = async {
+            let mut before = moved.total();
+            loop {
+                tokio::time::sleep(idle).await;
+                let now = moved.total();
+                if now == before {
+                    return io::Error::from(io::ErrorKind::TimedOut);
+                }
+                before = now;
             }
-            before = now;
+        };
+        tokio::select! {
+            result = both => result,
+            error = silence => Err(error),
         }
-    };
-    let result = tokio::select! {
-        result = both => result,
-        error = silence => Err(error),
     };
     if result.is_err() {
         reset(inside);
@@ -71,51 +83,61 @@ pub(crate) async fn run(inside: &TcpStream, outside: &TcpStream, idle: Duration,
     result
 }
 
-/// Moves bytes one way until `from` ends, then ends that direction of `to`.
-async fn pump(from: &TcpStream, to: &TcpStream, moved: &AtomicU64) -> io::Result<()> {
-    let mut full = 0u32;
-    let mut turns = 0u32;
-    loop {
-        let step = with_scratch(|buffer| {
-            let count = from.try_read(buffer)?;
-            let bytes = buffer.get(..count).unwrap_or_default();
+/// One read and the write of what was read.
+struct Step {
+    /// How much was read; 0 is the end.
+    read: usize,
+    /// How much of it the peer took at once.
+    written: usize,
+    /// What the peer did not take. Only this is kept, by this direction alone.
+    rest: Vec<u8>,
+    /// Whether the buffer was full.
+    full: bool,
+}
+
+/// Reads once and writes what was read. `poll_read` knows that a read which did not fill the buffer has emptied the
+/// socket, and spares the next one that would only say so.
+async fn step(from: &mut ReadHalf<'_>, to: &TcpStream) -> io::Result<Step> {
+    poll_fn(|cx| {
+        with_scratch(|buffer| {
+            let size = buffer.len();
+            let mut buffer = ReadBuf::new(buffer);
+            ready!(Pin::new(&mut *from).poll_read(cx, &mut buffer))?;
+            let bytes = buffer.filled();
             let written = match to.try_write(bytes) {
                 Ok(written) => written,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
-                Err(e) => return Err(e),
+                Err(e) => return Poll::Ready(Err(e)),
             };
-            // Only what the peer would not take at once is kept, by this direction alone.
-            Ok((count, written, bytes.get(written..).unwrap_or_default().to_vec(), count == buffer.len()))
-        });
-        match step {
-            Ok((0, ..)) => break,
-            Ok((_, written, rest, was_full)) => {
-                add(moved, written);
-                if !rest.is_empty() {
-                    write_all(to, &rest).await?;
-                    add(moved, rest.len());
-                }
-                full = if was_full { full + 1 } else { 0 };
-                if full >= FULL_READS {
-                    full = 0;
-                    if let Some(mut pipe) = Pipe::take() {
-                        match pipe.pump(from, to, moved).await? {
-                            After::End => break,
-                            After::Silence => {}
-                        }
-                    }
-                }
-                turns += 1;
-                if turns >= TURNS {
-                    turns = 0;
-                    tokio::task::yield_now().await;
+            let rest = bytes.get(written..).unwrap_or_default().to_vec();
+            Poll::Ready(Ok(Step { read: bytes.len(), written, rest, full: bytes.len() == size }))
+        })
+    })
+    .await
+}
+
+/// Moves bytes one way until `from` ends, then ends that direction of `to`.
+async fn pump(mut from: ReadHalf<'_>, to: &TcpStream, moved: &AtomicU64) -> io::Result<()> {
+    let mut full = 0u32;
+    loop {
+        let step = step(&mut from, to).await?;
+        if step.read == 0 {
+            break;
+        }
+        add(moved, step.written);
+        if !step.rest.is_empty() {
+            write_all(to, &step.rest).await?;
+            add(moved, step.rest.len());
+        }
+        full = if step.full { full + 1 } else { 0 };
+        if full >= FULL_READS {
+            full = 0;
+            if let Some(mut pipe) = Pipe::take() {
+                match pipe.pump(from.as_ref(), to, moved).await? {
+                    After::End => break,
+                    After::Silence => {}
                 }
             }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                turns = 0;
-                from.readable().await?;
-            }
-            Err(e) => return Err(e),
         }
     }
     end(to);
