@@ -49,7 +49,12 @@ impl Moved {
 /// # Errors
 /// A socket failed, or nothing moved for too long; both sockets are reset then, so that neither peer takes a cut for an
 /// end.
-pub(crate) async fn run(inside: &mut TcpStream, outside: &mut TcpStream, idle: Duration, moved: &Moved) -> io::Result<()> {
+pub(crate) async fn run(
+    inside: &mut TcpStream,
+    outside: &mut TcpStream,
+    idle: Duration,
+    moved: &Moved,
+) -> io::Result<()> {
     let result = {
         let (from_inside, to_inside) = inside.split();
         let (from_outside, to_outside) = outside.split();
