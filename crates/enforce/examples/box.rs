@@ -3,28 +3,21 @@
 //! `box WORKDIR PROGRAM [ARGS...]`
 
 use ringfence_enforce::{Command, IoSetup, spawn};
-use ringfence_plan::bpf::Insn;
 use ringfence_plan::landlock::AccessSet;
 use ringfence_plan::mounts::{MountFlags, MountOp};
 use ringfence_plan::proof::{Attempt, Row};
-use ringfence_plan::{DoorsPlan, Identity, LandlockPlan, LimitsPlan, Plan, ProofPlan, SeccompPlan};
+use ringfence_plan::seccomp::Arch;
+use ringfence_plan::{DoorsPlan, GuardPlan, Identity, LandlockPlan, LimitsPlan, Plan, ProofPlan, SeccompPlan};
 use ringfence_policy::HostPath;
 
 fn path(p: &str) -> HostPath {
     HostPath::new(p).unwrap_or_else(|_| HostPath::root())
 }
 
-/// A filter that denies a handful of calls, to have one.
-fn filter() -> Vec<Insn> {
-    const DENIED: [u32; 8] = [101, 165, 166, 272, 321, 425, 428, 435];
-    let mut out = vec![Insn { code: 0x20, jt: 0, jf: 0, k: 0 }];
-    for (n, number) in DENIED.iter().enumerate() {
-        let to = u8::try_from(DENIED.len() - n).unwrap_or(0);
-        out.push(Insn { code: 0x15, jt: to, jf: 0, k: *number });
-    }
-    out.push(Insn { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 });
-    out.push(Insn { code: 0x06, jt: 0, jf: 0, k: 0x0005_0000 | 1 });
-    out
+/// The filter of this machine, with the guard over connect(2).
+fn seccomp() -> SeccompPlan {
+    let built = Arch::native().map(|arch| ringfence_plan::seccomp::build(arch, &["connect"]));
+    built.and_then(Result::ok).unwrap_or(SeccompPlan { program: Vec::new(), rules: Vec::new() })
 }
 
 fn plan(work: &str) -> Plan {
@@ -61,7 +54,8 @@ fn plan(work: &str) -> Plan {
             ],
             scopes: true,
         },
-        seccomp: SeccompPlan { program: filter(), rules: Vec::new() },
+        seccomp: seccomp(),
+        guard: Some(GuardPlan { allowed: Vec::new() }),
         env: std::env::vars_os().collect(),
         environment: Vec::new(),
         cwd: path(work),

@@ -1,6 +1,7 @@
 //! The parts put together; and the one place where a layer that is not as designed stops a run.
 
 use crate::facts::{Availability, HostFacts};
+use crate::guard::{GUARD_KERNEL, GUARDED, GuardPlan};
 use crate::layout::{Place, Want};
 use crate::mounts::{self, Given, MountOp};
 use crate::seccomp::{self, Arch};
@@ -55,7 +56,8 @@ pub(crate) fn plan(
     );
     files_status(&survey, &mut statuses);
     let landlock = landlock(&mut survey, &mounts.writable, &mut statuses);
-    let seccomp = seccomp(&mut survey, &mut statuses);
+    let (seccomp, guard) = seccomp(&mut survey, &mut statuses);
+    sockets_status(&survey, guard.is_some(), &mut statuses);
     network_status(&survey, &doors, &door_notes, &mut statuses);
     let (limits, unheld, limits_status) = limits::build(&policy.limits, facts);
     for limit in &unheld {
@@ -76,6 +78,7 @@ pub(crate) fn plan(
         mounts: mounts.ops,
         landlock,
         seccomp,
+        guard,
         env: environment.env,
         environment: environment.variables,
         cwd,
@@ -168,14 +171,20 @@ fn files_status(survey: &Survey<'_>, statuses: &mut Statuses) {
         Status::Unused
     };
     statuses.put("protected names", status, None);
+}
 
-    let mut gap = "sockets that programs outside open in mid-run, in folders that are seen, are not covered".to_owned();
-    if !notes.sockets_absent.is_empty() {
-        gap.push_str("; allowed, but not there: ");
-        gap.push_str(&some_of(&notes.sockets_absent));
-    }
-    let hint = format!("{} covered", notes.sockets_covered);
-    statuses.put("unix sockets", Status::Weaker(gap), Some(hint));
+fn sockets_status(survey: &Survey<'_>, guarded: bool, statuses: &mut Statuses) {
+    let notes = &survey.notes;
+    let absent = (!notes.sockets_absent.is_empty())
+        .then(|| format!("allowed, but not there: {}", some_of(&notes.sockets_absent)));
+    let status = if guarded {
+        Status::Enforced
+    } else {
+        Status::Weaker(
+            "sockets that programs outside open in mid-run, in folders that are seen, are not covered".to_owned(),
+        )
+    };
+    statuses.put("unix sockets", status, absent);
 }
 
 fn landlock(survey: &mut Survey<'_>, writable: &[HostPath], statuses: &mut Statuses) -> landlock::LandlockPlan {
@@ -201,7 +210,7 @@ fn landlock(survey: &mut Survey<'_>, writable: &[HostPath], statuses: &mut Statu
     landlock::build(abi, writable)
 }
 
-fn seccomp(survey: &mut Survey<'_>, statuses: &mut Statuses) -> SeccompPlan {
+fn seccomp(survey: &mut Survey<'_>, statuses: &mut Statuses) -> (SeccompPlan, Option<GuardPlan>) {
     let none = || SeccompPlan { program: Vec::new(), rules: Vec::new() };
     let built = match (survey.facts.seccomp.clone(), Arch::native()) {
         (Availability::No { why, remedy }, _) => Err((why, remedy)),
@@ -210,18 +219,21 @@ fn seccomp(survey: &mut Survey<'_>, statuses: &mut Statuses) -> SeccompPlan {
             "use x86-64 or 64-bit ARM".to_owned(),
         )),
         (Availability::Yes, Some(arch)) => {
-            seccomp::build(arch, &[]).map_err(|error| (error.to_string(), "report this as a fault".to_owned()))
+            let guarded = if survey.facts.kernel >= GUARD_KERNEL { GUARDED } else { &[] };
+            seccomp::build(arch, guarded).map_err(|error| (error.to_string(), "report this as a fault".to_owned()))
         }
     };
     match built {
         Ok(plan) => {
             statuses.put("seccomp", Status::Enforced, None);
-            plan
+            let guard = (survey.facts.kernel >= GUARD_KERNEL)
+                .then(|| GuardPlan { allowed: survey.sockets.iter().cloned().collect() });
+            (plan, guard)
         }
         Err((why, remedy)) => {
             weaker(survey, "seccomp", &why, &remedy);
             statuses.put("seccomp", Status::Missing(why), Some(remedy));
-            none()
+            (none(), None)
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod env;
 pub mod explain;
 pub mod facts;
 pub mod fs_view;
+pub mod guard;
 pub mod landlock;
 pub mod limits;
 pub mod mounts;
@@ -34,6 +35,7 @@ mod walk;
 pub use doors::DoorsPlan;
 pub use facts::HostFacts;
 pub use fs_view::{FsView, Kind, MemoryView};
+pub use guard::GuardPlan;
 pub use landlock::LandlockPlan;
 pub use limits::LimitsPlan;
 pub use mounts::MountOp;
@@ -73,6 +75,8 @@ pub struct Plan {
     pub landlock: LandlockPlan,
     /// The system call filter.
     pub seccomp: SeccompPlan,
+    /// The guard over connect(2); `None`: the filter asks about nothing.
+    pub guard: Option<GuardPlan>,
     /// The command's whole environment.
     #[serde(serialize_with = "env::serialize")]
     pub env: Vec<(OsString, OsString)>,

@@ -47,6 +47,7 @@ pub(crate) fn place(survey: &mut Survey<'_>) {
             survey.layout.put(real, Want::Hidden, kind, socket.why);
         }
     }
+    survey.sockets.clone_from(&allowed);
     let facts = survey.facts;
     for path in facts.unix_sockets.iter().collect::<BTreeSet<_>>() {
         if survey.layout.want(path).is_host()

@@ -20,6 +20,8 @@ pub(crate) struct Survey<'a> {
     pub(crate) layout: Layout,
     pub(crate) notes: Notes,
     pub(crate) errors: Vec<PlanError>,
+    /// Files of the sockets that are allowed.
+    pub(crate) sockets: BTreeSet<HostPath>,
     /// Folders that were resolved before; many rules share one.
     resolved: RefCell<BTreeMap<HostPath, Option<HostPath>>>,
     /// Folders in which many rules name something: there are hundreds of credential stores, and most do not exist.
@@ -68,6 +70,7 @@ impl<'a> Survey<'a> {
             layout: Layout::default(),
             notes: Notes::default(),
             errors: Vec::new(),
+            sockets: BTreeSet::new(),
             resolved: RefCell::default(),
             crowded: BTreeMap::new(),
         }

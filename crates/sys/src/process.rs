@@ -23,6 +23,16 @@ pub fn set_undumpable() -> Result<(), SysError> {
         .at("prctl", || "PR_SET_DUMPABLE, 0".to_owned())
 }
 
+/// Undoes [`set_undumpable`]: a process that may be traced in this user namespace can be looked into by our own
+/// process 1 (ptrace(2)); one that may not belongs to the namespace of the program that it is a copy of.
+///
+/// # Errors
+/// prctl(2) fails.
+pub fn set_dumpable() -> Result<(), SysError> {
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)
+        .at("prctl", || "PR_SET_DUMPABLE, 1".to_owned())
+}
+
 /// Dies with the thread that made it (`PR_SET_PDEATHSIG`, `SIGKILL`).
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use ringfence_sys::seccomp::Instruction;
 use ringfence_sys::signal::{self, Mask, Signal, SignalSet};
 use ringfence_sys::{Errno, SysError, caps, landlock, pty, seccomp, socket};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
@@ -28,6 +28,8 @@ pub(crate) struct Start<'a> {
     /// The launcher's own mask and umask, which the program inherits as if we were not there.
     pub(crate) mask: &'a SignalSet,
     pub(crate) umask: u32,
+    /// Where the listener of the filter goes.
+    pub(crate) guard: Option<&'a OwnedFd>,
 }
 
 /// Runs to the execution of the program, which closes `report`; returns the exit status of a failure, which has been
@@ -37,11 +39,14 @@ pub(crate) fn run(start: &Start<'_>, report: OwnedFd) -> i32 {
         return fail(&report, failure);
     }
     // Every other descriptor goes, whoever opened it: what is passed on is 0, 1 and 2.
-    let report = match process::keep_only(vec![report]).map(|mut kept| kept.pop()) {
-        Ok(Some(report)) => report,
-        Ok(None) | Err(_) => return 125,
-    };
-    match walls(start, &report) {
+    let mut keep = vec![report];
+    match start.guard.map(OwnedFd::try_clone).transpose() {
+        Ok(guard) => keep.extend(guard),
+        Err(_) => return 125,
+    }
+    let Ok(mut kept) = process::keep_only(keep).map(Vec::into_iter) else { return 125 };
+    let Some(report) = kept.next() else { return 125 };
+    match walls(start, &report, kept.next()) {
         Ok(status) => status,
         Err(failure) => fail(&report, failure),
     }
@@ -67,7 +72,7 @@ fn stdio(start: &Start<'_>) -> Result<(), Failure> {
 
 /// The restrictions, in the order that the kernel demands: what needs a capability, then the capabilities, then what is
 /// for good, the filter last.
-fn walls(start: &Start<'_>, report: &OwnedFd) -> Result<i32, Failure> {
+fn walls(start: &Start<'_>, report: &OwnedFd, guard: Option<OwnedFd>) -> Result<i32, Failure> {
     let plan = start.plan;
     file::change_dir(plan.cwd.as_path()).during(Step::WorkingDir, plan.cwd.as_path())?;
     for (resource, value) in &plan.limits.rlimits {
@@ -79,7 +84,13 @@ fn walls(start: &Start<'_>, report: &OwnedFd) -> Result<i32, Failure> {
     restrict_files(&plan.landlock)?;
     let program: Vec<Instruction> =
         plan.seccomp.program.iter().map(|i| Instruction { code: i.code, jt: i.jt, jf: i.jf, k: i.k }).collect();
-    if !program.is_empty() {
+    if let Some(guard) = guard {
+        // From here on a connect(2) waits for process 1, which gets the listener in this message.
+        // Process 1 copies the address and the socket out of this process. Nothing else is in here yet that could look.
+        process::set_dumpable().during(Step::Guard, "")?;
+        let listener = seccomp::install_with_listener(&program).during(Step::Seccomp, "")?;
+        socket::send(&guard, b"listener", &[listener.as_fd()]).during(Step::Guard, "")?;
+    } else if !program.is_empty() {
         seccomp::install(&program).during(Step::Seccomp, "")?;
     }
     if plan.proof.enabled && !prove(plan, report)? {

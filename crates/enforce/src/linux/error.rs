@@ -60,6 +60,8 @@ pub enum Step {
     Landlock,
     /// The system call filter.
     Seccomp,
+    /// The guard over connect(2).
+    Guard,
     /// Signal masks and dispositions.
     Signals,
     /// The proof itself, not one of its rows.
@@ -71,7 +73,7 @@ pub enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 30] = [
+    const ALL: [Self; 31] = [
         Self::Stdio,
         Self::Ids,
         Self::Process,
@@ -98,6 +100,7 @@ impl Step {
         Self::Capabilities,
         Self::Landlock,
         Self::Seccomp,
+        Self::Guard,
         Self::Signals,
         Self::Proof,
         Self::Message,
@@ -140,6 +143,7 @@ impl Step {
             Self::Capabilities => "drop capabilities",
             Self::Landlock => "set Landlock rules",
             Self::Seccomp => "install the system call filter",
+            Self::Guard => "starting the guard over connect",
             Self::Signals => "set up signals",
             Self::Proof => "prove the walls",
             Self::Message => "talk to process 1",

@@ -5,10 +5,11 @@
 use super::command::{self, Start};
 use super::doors;
 use super::error::Step;
+use super::guard;
 use super::launch::Command;
 use super::message::{During, Failure, FromInit, ToInit};
 use super::mounts;
-use ringfence_plan::Plan;
+use ringfence_plan::{GuardPlan, Plan};
 use ringfence_sys::clone::{self, IdMap, IdRange, MapOf};
 use ringfence_sys::event::{self, Interest};
 use ringfence_sys::file::{self, Blocking};
@@ -53,6 +54,10 @@ pub(crate) fn run(birth: Birth<'_>) -> i32 {
         Ok(built) => built,
         Err(failure) => return give_up(&control, failure),
     };
+    let (asked, asks) = match plan.guard.as_ref().map(|_| socket::pair()).transpose() {
+        Ok(pair) => pair.unzip(),
+        Err(error) => return give_up(&control, Failure::new(Step::Guard, "", error)),
+    };
     let places = terminal.as_ref().map_or(&[][..], |t| t.places.as_slice());
     let start = Start {
         plan,
@@ -60,12 +65,29 @@ pub(crate) fn run(birth: Birth<'_>) -> i32 {
         terminal: built.slave.as_ref().map(|slave| (slave, places)),
         mask: &mask,
         umask: built.umask,
+        guard: asks.as_ref(),
     };
     // The launcher hears of the execution by the end of this connection, so the copy of process 1 goes with the closure.
-    match clone::fork(move || command::run(&start, report)) {
-        Ok(child) => settle(control, built.slave).map_or(125, |kept| serve(child.pid, &kept)),
-        Err(error) => give_up(&control, Failure::new(Step::Fork, "", error)),
+    let child = match clone::fork(move || command::run(&start, report)) {
+        Ok(child) => child,
+        Err(error) => return give_up(&control, Failure::new(Step::Fork, "", error)),
+    };
+    // The command's process must be alone with its end, or this one would wait for a listener that never comes.
+    drop(asks);
+    let Some((kept, asked)) = settle(control, built.slave, asked) else { return 125 };
+    if let (Some(asked), Some(plan)) = (asked, &plan.guard)
+        && let Err(failure) = guard_with(asked, plan)
+    {
+        return give_up(&kept.control, failure);
     }
+    serve(child.pid, &kept)
+}
+
+/// Takes the listener from the command's process, as soon as it has its filter. That it failed before is told elsewhere.
+fn guard_with(asked: OwnedFd, plan: &GuardPlan) -> Result<(), Failure> {
+    let message = socket::receive(&asked, Blocking::Yes).during(Step::Guard, "")?;
+    let Some(listener) = message.and_then(|message| message.fds.into_iter().next()) else { return Ok(()) };
+    guard::start(listener, plan.allowed.clone()).during(Step::Guard, "")
 }
 
 fn give_up(control: &OwnedFd, failure: Failure) -> i32 {
@@ -140,7 +162,7 @@ struct Kept {
 
 /// Lets go of the launcher's standard descriptors, so that a pipe ends when the command closes it. `None`: there is nothing
 /// left to go on with, and the reason has been told where that was possible.
-fn settle(control: OwnedFd, slave: Option<OwnedFd>) -> Option<Kept> {
+fn settle(control: OwnedFd, slave: Option<OwnedFd>, asked: Option<OwnedFd>) -> Option<(Kept, Option<OwnedFd>)> {
     let children = match stdio_to_null()
         .and_then(|()| signal::descriptor(&SignalSet::of(&[Signal::CHILD])).during(Step::Signals, ""))
     {
@@ -150,10 +172,15 @@ fn settle(control: OwnedFd, slave: Option<OwnedFd>) -> Option<Kept> {
             return None;
         }
     };
+    let (has_slave, has_asked) = (slave.is_some(), asked.is_some());
     let mut keep = vec![control, children];
     keep.extend(slave);
+    keep.extend(asked);
     let mut kept = process::keep_only(keep).ok()?.into_iter();
-    Some(Kept { control: kept.next()?, children: kept.next()?, _slave: kept.next() })
+    let (control, children) = (kept.next()?, kept.next()?);
+    let slave = if has_slave { kept.next() } else { None };
+    let asked = if has_asked { kept.next() } else { None };
+    Some((Kept { control, children, _slave: slave }, asked))
 }
 
 fn stdio_to_null() -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 mod command;
 mod doors;
 pub(crate) mod error;
+mod guard;
 mod init;
 pub(crate) mod launch;
 pub(crate) mod message;

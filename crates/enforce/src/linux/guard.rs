@@ -1,0 +1,205 @@
+//! The guard over connect(2): reaching a Unix socket needs no writable mount and knows no network namespace, so neither
+//! of these walls holds it. Every connect(2) of the command waits at a listener here, and is made here, on a copy of the
+//! caller's socket and with a copy of its address: what was judged is what is done, whatever the caller changes meanwhile.
+//!
+//! A socket of the sandbox's own network namespace may be reached, and a path that the policy lists; nothing else. The
+//! server sees process 1 as its peer's number, and the caller's user and group.
+
+use ringfence_policy::HostPath;
+use ringfence_sys::file::Blocking;
+use ringfence_sys::listening::{BoundFile, Listening};
+use ringfence_sys::other::{self, Thread};
+use ringfence_sys::seccomp::{self, Answer, Notification};
+use ringfence_sys::{Errno, SysError, caps};
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// `sizeof(struct sockaddr_storage)`: the kernel takes no longer address.
+const ADDRESS_MAX: usize = 128;
+/// How many calls may wait for their peers at once; more are refused for the moment, as by a peer with a full queue.
+const WAITING_MAX: usize = 256;
+/// Stack of a thread that only waits in connect(2), in bytes.
+const STACK: usize = 64 << 10;
+
+/// What may be reached besides the sandbox's own sockets.
+struct Guard {
+    listener: OwnedFd,
+    allowed: Vec<HostPath>,
+    waiting: AtomicUsize,
+}
+
+/// Starts the guard on a thread of process 1.
+///
+/// # Errors
+/// The thread cannot be made.
+pub(crate) fn start(listener: OwnedFd, allowed: Vec<HostPath>) -> Result<(), SysError> {
+    let guard = Arc::new(Guard { listener, allowed, waiting: AtomicUsize::new(0) });
+    std::thread::Builder::new()
+        .name("guard".to_owned())
+        .stack_size(STACK * 2)
+        .spawn(move || serve(&guard))
+        .map(drop)
+        .map_err(|error| {
+            let errno = error.raw_os_error().map_or(Errno::AGAIN, Errno::from_raw_os_error);
+            SysError::new("clone3", "thread of the guard", errno)
+        })
+}
+
+fn serve(guard: &Arc<Guard>) {
+    // The calls are made as the caller would make them; only looking into it needs more (ptrace(2)).
+    if caps::keep_tracing().is_err() {
+        return;
+    }
+    loop {
+        match seccomp::receive(&guard.listener) {
+            Ok(Some(call)) => answer(guard, call),
+            Ok(None) => {}
+            // Without a listener every connect(2) inside fails with ENOSYS: closed.
+            Err(_) => return,
+        }
+    }
+}
+
+fn answer(guard: &Arc<Guard>, call: Notification) {
+    match prepare(guard, &call) {
+        Err(errno) => tell(guard, call.id, Err(errno)),
+        Ok(made) if made.blocking == Blocking::No => tell(guard, call.id, made.connect()),
+        Ok(made) => aside(guard, call.id, made),
+    }
+}
+
+/// A call that waits for its peer waits on a thread of its own.
+fn aside(guard: &Arc<Guard>, id: u64, made: Made) {
+    if guard.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
+        guard.waiting.fetch_sub(1, Ordering::Relaxed);
+        return tell(guard, id, Err(Errno::AGAIN));
+    }
+    let mine = Arc::clone(guard);
+    let spawned = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        tell(&mine, id, made.connect());
+        mine.waiting.fetch_sub(1, Ordering::Relaxed);
+    });
+    if spawned.is_err() {
+        guard.waiting.fetch_sub(1, Ordering::Relaxed);
+        tell(guard, id, Err(Errno::AGAIN));
+    }
+}
+
+fn tell(guard: &Guard, id: u64, result: Result<(), Errno>) {
+    let answer = match result {
+        Ok(()) => Answer::Value(0),
+        Err(errno) => Answer::Error(errno),
+    };
+    // A caller that is gone needs no answer.
+    let _ = seccomp::respond(&guard.listener, id, answer);
+}
+
+/// A call that may be made.
+struct Made {
+    socket: OwnedFd,
+    blocking: Blocking,
+    address: Address,
+}
+
+/// Where to.
+enum Address {
+    /// The bytes that the caller gave.
+    Given(Vec<u8>),
+    /// The file of a Unix socket.
+    File(OwnedFd),
+}
+
+impl Made {
+    fn connect(&self) -> Result<(), Errno> {
+        match &self.address {
+            Address::Given(bytes) => other::connect(&self.socket, bytes),
+            Address::File(file) => other::connect_unix(&self.socket, file),
+        }
+    }
+}
+
+fn prepare(guard: &Guard, call: &Notification) -> Result<Made, Errno> {
+    let [number, pointer, length, ..] = call.args;
+    let thread = Thread::new(call.pid).ok_or(Errno::SRCH)?;
+    // Both are `int` to the kernel: the low halves of their registers.
+    let number = low_half(number);
+    let length = usize::try_from(low_half(length)).ok().filter(|n| *n <= ADDRESS_MAX).ok_or(Errno::INVAL)?;
+    let socket = thread.descriptor(number).map_err(errno)?;
+    let mut bytes = vec![0u8; length];
+    if length > 0 {
+        thread.read(pointer, &mut bytes).map_err(errno)?;
+    }
+    let blocking = other::waits(&socket)?;
+    let address = match unix_path(&bytes) {
+        None => Address::Given(bytes),
+        Some(path) => Address::File(judge(guard, thread, path)?),
+    };
+    // Only now: until here the number could have come to mean another process.
+    if !seccomp::is_waiting(&guard.listener, call.id) {
+        return Err(Errno::SRCH);
+    }
+    Ok(Made { socket, blocking, address })
+}
+
+/// The path of a Unix socket's address; `None` for other families, and for abstract and unnamed sockets, which belong
+/// to the network namespace (unix(7)).
+fn unix_path(address: &[u8]) -> Option<&OsStr> {
+    let (family, path) = address.split_at_checked(2)?;
+    let is_unix = u16::from_ne_bytes(family.try_into().ok()?) == 1;
+    let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+    (is_unix && !path.is_empty()).then(|| OsStr::from_bytes(path))
+}
+
+/// The file of a socket that may be reached.
+fn judge(guard: &Guard, thread: Thread, path: &OsStr) -> Result<OwnedFd, Errno> {
+    let path = Path::new(path);
+    let base = thread.working_dir().map_err(errno)?;
+    // Links of /proc that lead past the tree (`/proc/self/cwd`) would mean this process.
+    let file = other::resolve(&base, path).map_err(errno)?;
+    let bound = BoundFile::of(&file).map_err(errno)?;
+    let own = Listening::new().and_then(|asker| asker.files()).map_err(errno)?;
+    if own.contains(&bound) {
+        return Ok(file);
+    }
+    let name = other::name(&file).map_err(errno)?;
+    if guard.allowed.iter().any(|allowed| allowed.as_path() == name) {
+        return Ok(file);
+    }
+    // A socket that nobody listens to answers as it would anywhere; one of the host's is none of the command's.
+    Err(Errno::ACCESS)
+}
+
+fn errno(error: SysError) -> Errno {
+    error.errno
+}
+
+/// The low 32 bits, as the kernel reads an `int`.
+fn low_half(register: u64) -> i32 {
+    u32::try_from(register & u64::from(u32::MAX)).unwrap_or(u32::MAX).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_path_is_judged() {
+        let address = |family: u16, path: &[u8]| [&family.to_ne_bytes()[..], path].concat();
+        assert_eq!(unix_path(&address(1, b"/a/b\0rest")), Some(OsStr::new("/a/b")));
+        assert_eq!(unix_path(&address(1, b"relative")), Some(OsStr::new("relative")));
+        assert_eq!(unix_path(&address(1, b"\0abstract")), None);
+        assert_eq!(unix_path(&address(1, b"")), None);
+        assert_eq!(unix_path(&address(2, b"/a")), None);
+        assert_eq!(unix_path(b"x"), None);
+    }
+
+    #[test]
+    fn registers_are_read_as_the_kernel_reads_them() {
+        assert_eq!(low_half(0xffff_ffff_0000_0005), 5);
+        assert_eq!(low_half(0xffff_ffff), -1);
+    }
+}
