@@ -9,6 +9,7 @@ pub use sockets::Power;
 
 use crate::env_rule::EnvRule;
 use crate::fragment::Fragment;
+use crate::glob::PathGlob;
 use crate::layer::Base;
 use crate::name_glob::escape;
 use crate::origin::{Layer, Origin};
@@ -87,8 +88,12 @@ fn default_grants(base: &Base, rules: &mut Vec<PathRule>) {
 }
 
 fn home_stores(home: &HostPath, rules: &mut Vec<PathRule>) {
+    let mut why = String::new();
     for (what, path) in entries(HOME_STORES) {
-        let why = format!("credential store: {what}");
+        // Made once for all entries below a title: this runs before every command.
+        if !why.ends_with(what) {
+            why = format!("credential store: {what}");
+        }
         rules.extend(below(home, path).map(|p| rule(p, PathVerb::DenyRead, "credential stores", &why)));
     }
     for (what, path) in entries(HOME_SHOWN) {
@@ -145,8 +150,8 @@ fn rule(pattern: PathPattern, verb: PathVerb, table: &str, why: &str) -> PathRul
 
 /// A path of a table below the home folder.
 fn below(home: &HostPath, path: &str) -> Option<PathPattern> {
-    if path.contains(['*', '?', '[', '{']) {
-        return PathPattern::parse(&format!("{}/{path}", escape(&home.to_string()))).ok();
+    if path.bytes().any(|b| b"*?[{".contains(&b)) {
+        return PathGlob::parse_below(home, path).ok().map(PathPattern::Glob);
     }
     Some(PathPattern::Subtree(home.join(path)))
 }

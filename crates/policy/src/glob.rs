@@ -42,10 +42,18 @@ impl PathGlob {
     /// It is not absolute, a class or alternation is malformed, `**` is only a part of a component, or a component is
     /// `..`.
     pub fn parse(pattern: &str) -> Result<Self, GlobError> {
-        let malformed = |problem| GlobError::Malformed { pattern: pattern.to_owned(), problem };
         if !pattern.starts_with('/') {
-            return Err(malformed("it is not absolute"));
+            return Err(GlobError::Malformed { pattern: pattern.to_owned(), problem: "it is not absolute" });
         }
+        Self::parse_below(&HostPath::root(), pattern)
+    }
+
+    /// Parses a pattern that is relative to a folder, whose own name is taken literally.
+    ///
+    /// # Errors
+    /// As [`PathGlob::parse`].
+    pub fn parse_below(folder: &HostPath, pattern: &str) -> Result<Self, GlobError> {
+        let malformed = |problem| GlobError::Malformed { pattern: pattern.to_owned(), problem };
         if pattern.contains('\0') {
             return Err(malformed("it contains a NUL byte, which no path may hold"));
         }
@@ -53,7 +61,7 @@ impl PathGlob {
         while written.last() == Some(&"**") {
             written.pop();
         }
-        let mut base = HostPath::root();
+        let mut base = folder.clone();
         let mut parts = Vec::new();
         let mut rest = Vec::new();
         for name in written {

@@ -6,6 +6,7 @@
 pub use crate::host::{Destination, Host, HostError, HostName, Protocol};
 
 use crate::host::parse_port;
+use crate::index::{Key, Keyed};
 use crate::origin::Origin;
 use crate::{public_suffix, punycode};
 use serde::Serialize;
@@ -298,6 +299,15 @@ impl HostRule {
     /// Whether the rule names this destination, port included.
     pub fn covers(&self, destination: &Destination) -> bool {
         self.host.matches(&destination.host, self.verb) && self.ports.covers(destination.port, self.verb)
+    }
+}
+
+impl Keyed for HostRule {
+    fn key(&self) -> Option<Key> {
+        match &self.host {
+            HostPattern::Exact(name) | HostPattern::Below(name) => Some(Key::of_name(name)),
+            HostPattern::Network(_) | HostPattern::Any => None,
+        }
     }
 }
 

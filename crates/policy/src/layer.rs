@@ -7,13 +7,17 @@
 mod ceilings;
 mod narrow;
 
-use crate::env_rule::{EnvPolicy, EnvSet};
+use crate::env_rule::{EnvPolicy, EnvRule, EnvSet};
 use crate::fragment::Fragment;
 use crate::limits::{Limit, Limits};
 use crate::origin::{Layer, Origin, Source};
 use crate::path_rule::{HostPath, PathPattern, PathRule, PathVerb};
-use crate::{FilePolicy, Home, HomeMode, NetworkPolicy, Policy, PresetUse, ProtectedName, WallPolicy, defaults};
+use crate::{
+    FilePolicy, Home, HomeMode, HostRule, NetworkPolicy, Policy, PortRule, PresetUse, ProtectedName, WallPolicy,
+    defaults,
+};
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// Something that a source said and that does not take effect, or is weaker than it looks. Never an error: errors stop
@@ -51,74 +55,96 @@ pub fn merge(base: &Base, fragments: Vec<Fragment>) -> (Policy, Vec<Finding>) {
     let mut findings = Vec::new();
     // What a narrowing source wants to be one value is compared with what the others made of it.
     let mut narrowing = Vec::new();
-    let mut trusted = vec![defaults::fragment(base)];
+    let mut said = Vec::new();
     for fragment in fragments {
         let (grants, narrows) = narrow::split(fragment, &mut findings);
-        trusted.push(grants);
+        said.push(grants);
         narrowing.extend(narrows);
     }
     // Strongest first; within a layer the contents decide, so that the order of the sources does not.
-    trusted.sort_by(|a, b| a.layer.cmp(&b.layer).then_with(|| narrow::identity(a).cmp(&narrow::identity(b))));
+    said.sort_by(narrow::order);
+    // The tables are many and in order already: they are appended, never sorted.
+    let built_in = defaults::fragment(base);
 
-    let home = home(base, &trusted, &narrowing, &mut findings);
+    let home = home(base, &said, &narrowing, &mut findings);
     let mut policy = Policy {
         workspace: base.workspace.clone(),
         files: FilePolicy {
-            rules: path_rules(base, &trusted, &home),
+            rules: path_rules(base, &mut said, built_in.paths, &home).into(),
             home,
-            protected: protected(&trusted, &mut findings),
-            copies: sorted(all(&trusted, |f| &f.copies), |c| (c.path.clone(), c.origin.clone())),
+            protected: protected(&mut said, built_in.protected, &mut findings).into(),
+            copies: gather(&mut said, |f| &mut f.copies, |a, b| (&a.path, &a.origin).cmp(&(&b.path, &b.origin))),
             private: defaults::private_folders(),
         },
         network: NetworkPolicy {
-            rules: sorted(all(&trusted, |f| &f.hosts), |r| {
-                (r.origin.clone(), r.host.clone(), r.ports.clone(), r.verb, r.addresses.clone(), r.why.clone())
-            }),
-            requests: sorted(all(&trusted, |f| &f.requests), |r| {
-                (r.origin.clone(), r.host.clone(), r.methods.clone(), r.paths.clone())
-            }),
-            publish: sorted(all(&trusted, |f| &f.publish), |p| (p.port, p.origin.clone())),
-            host_ports: sorted(all(&trusted, |f| &f.host_ports), |p| (p.port, p.origin.clone())),
-            upstream: trusted.iter().find_map(|f| f.upstream.clone()),
+            rules: gather(&mut said, |f| &mut f.hosts, by_rule).into(),
+            requests: gather(
+                &mut said,
+                |f| &mut f.requests,
+                |a, b| (&a.origin, &a.host, &a.methods, &a.paths).cmp(&(&b.origin, &b.host, &b.methods, &b.paths)),
+            ),
+            publish: gather(&mut said, |f| &mut f.publish, by_port),
+            host_ports: gather(&mut said, |f| &mut f.host_ports, by_port),
+            upstream: said.iter().find_map(|f| f.upstream.clone()),
         },
-        credentials: sorted(all(&trusted, |f| &f.credentials), |c| (c.origin.clone(), c.name.clone())),
-        unix: sorted(all(&trusted, |f| &f.unix), |u| (u.path.clone(), u.origin.clone())),
-        env: env(&trusted, &mut findings),
-        limits: limits(&trusted, &narrowing, &mut findings),
+        credentials: gather(&mut said, |f| &mut f.credentials, |a, b| (&a.origin, &a.name).cmp(&(&b.origin, &b.name))),
+        unix: gather(&mut said, |f| &mut f.unix, |a, b| (&a.path, &a.origin).cmp(&(&b.path, &b.origin))),
+        env: env(&mut said, (built_in.env_deny, built_in.env_pass), &mut findings),
+        limits: limits(&said, &narrowing, &mut findings),
         walls: WallPolicy {
-            allow_weaker: trusted.iter().find_map(|f| f.allow_weaker.clone()),
-            skip_proof: trusted.iter().find_map(|f| f.skip_proof.clone()),
+            allow_weaker: said.iter().find_map(|f| f.allow_weaker.clone()),
+            skip_proof: said.iter().find_map(|f| f.skip_proof.clone()),
         },
         ceilings: Vec::new(),
-        presets: presets(&trusted),
+        presets: presets(&said),
     };
     policy.network.publish.dedup_by_key(|p| p.port);
     policy.network.host_ports.dedup_by_key(|p| p.port);
     policy.unix.dedup_by(|later, first| later.path == first.path);
     policy.files.copies.dedup_by(|later, first| later.path == first.path);
-    let ceilings = trusted.into_iter().filter_map(|f| f.ceiling).collect();
+    let ceilings = said.into_iter().filter_map(|f| f.ceiling).collect();
     ceilings::apply(&mut policy, ceilings, &mut findings);
     findings.sort();
     findings.dedup();
     (policy, findings)
 }
 
-/// All entries of one kind.
-fn all<T: Clone>(fragments: &[Fragment], get: impl Fn(&Fragment) -> &Vec<T>) -> Vec<T> {
-    fragments.iter().flat_map(|f| get(f).iter().cloned()).collect()
-}
-
-/// Entries in an order that does not depend on the order of the sources, each once.
-fn sorted<T: PartialEq, K: Ord>(mut entries: Vec<T>, key: impl Fn(&T) -> K) -> Vec<T> {
-    entries.sort_by_cached_key(key);
+/// Takes all entries of one kind, in an order that does not depend on the order of the sources, each once.
+fn gather<T: PartialEq>(
+    fragments: &mut [Fragment],
+    get: impl Fn(&mut Fragment) -> &mut Vec<T>,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Vec<T> {
+    let mut entries: Vec<T> = fragments.iter_mut().flat_map(|f| std::mem::take(get(f))).collect();
+    entries.sort_by(order);
     entries.dedup();
     entries
 }
 
-fn path_rules(base: &Base, fragments: &[Fragment], home: &Home) -> Vec<PathRule> {
-    let mut rules = all(fragments, |f| &f.paths);
+fn by_rule(a: &HostRule, b: &HostRule) -> Ordering {
+    (&a.origin, &a.host, &a.ports, a.verb, &a.addresses, &a.why).cmp(&(
+        &b.origin,
+        &b.host,
+        &b.ports,
+        b.verb,
+        &b.addresses,
+        &b.why,
+    ))
+}
+
+fn by_port(a: &PortRule, b: &PortRule) -> Ordering {
+    (a.port, &a.origin).cmp(&(b.port, &b.origin))
+}
+
+fn path_rules(base: &Base, said: &mut [Fragment], built_in: Vec<PathRule>, home: &Home) -> Vec<PathRule> {
+    let files = policy_files(said);
+    let mut rules = gather(
+        said,
+        |f| &mut f.paths,
+        |a, b| (&a.origin, &a.pattern, a.verb, &a.why).cmp(&(&b.origin, &b.pattern, b.verb, &b.why)),
+    );
     // A policy that the command could write would decide on the next run.
-    for file in policy_files(fragments) {
+    for file in files {
         rules.push(PathRule {
             pattern: PathPattern::Subtree(file),
             verb: PathVerb::DenyWrite,
@@ -135,11 +161,12 @@ fn path_rules(base: &Base, fragments: &[Fragment], home: &Home) -> Vec<PathRule>
             why: Some("the home folder is visible".to_owned()),
         });
     }
-    sorted(rules, |r| (r.origin.clone(), r.pattern.clone(), r.verb, r.why.clone()))
+    rules.extend(built_in);
+    rules
 }
 
 /// Every file in which a rule of this run was written.
-pub(crate) fn policy_files(fragments: &[Fragment]) -> BTreeSet<HostPath> {
+fn policy_files(fragments: &[Fragment]) -> BTreeSet<HostPath> {
     let origins = fragments.iter().flat_map(narrow::origins);
     let files = origins.filter_map(|origin| match &origin.source {
         Source::File(path) => HostPath::new(path).ok(),
@@ -172,9 +199,14 @@ fn home(base: &Base, trusted: &[Fragment], narrowing: &[Fragment], findings: &mu
     Home { path: base.home.clone(), mode, origin }
 }
 
-fn protected(fragments: &[Fragment], findings: &mut Vec<Finding>) -> Vec<ProtectedName> {
-    let mut names = all(fragments, |f| &f.protected);
-    for (pattern, origin) in all(fragments, |f| &f.unprotect) {
+fn protected(said: &mut [Fragment], built_in: Vec<ProtectedName>, findings: &mut Vec<Finding>) -> Vec<ProtectedName> {
+    let mut names = gather(
+        said,
+        |f| &mut f.protected,
+        |a, b| (&a.origin, &a.pattern, a.kind, &a.why).cmp(&(&b.origin, &b.pattern, b.kind, &b.why)),
+    );
+    names.extend(built_in);
+    for (pattern, origin) in gather(said, |f| &mut f.unprotect, Ord::cmp) {
         let wanted = pattern.trim_matches('/');
         let before = names.len();
         names.retain(|name| {
@@ -199,17 +231,22 @@ fn protected(fragments: &[Fragment], findings: &mut Vec<Finding>) -> Vec<Protect
             });
         }
     }
-    sorted(names, |n| (n.origin.clone(), n.pattern.clone(), n.kind, n.why.clone()))
+    names
 }
 
-fn env(fragments: &[Fragment], findings: &mut Vec<Finding>) -> EnvPolicy {
-    let key = |r: &crate::EnvRule| (r.origin.clone(), r.pattern.clone());
+fn env(said: &mut [Fragment], built_in: (Vec<EnvRule>, Vec<EnvRule>), findings: &mut Vec<Finding>) -> EnvPolicy {
+    let order = |a: &EnvRule, b: &EnvRule| (&a.origin, &a.pattern).cmp(&(&b.origin, &b.pattern));
+    let mut deny = gather(said, |f| &mut f.env_deny, order);
+    let mut pass = gather(said, |f| &mut f.env_pass, order);
+    deny.extend(built_in.0);
+    pass.extend(built_in.1);
     let mut set: Vec<EnvSet> = Vec::new();
     // Strongest first, so the first value of a name stays.
-    let mut wanted = all(fragments, |f| &f.env_set);
-    wanted.sort_by(|a, b| {
-        (a.origin.layer, &a.name, &a.value, &a.origin).cmp(&(b.origin.layer, &b.name, &b.value, &b.origin))
-    });
+    let wanted = gather(
+        said,
+        |f| &mut f.env_set,
+        |a, b| (a.origin.layer, &a.name, &a.value, &a.origin).cmp(&(b.origin.layer, &b.name, &b.value, &b.origin)),
+    );
     for entry in wanted {
         match set.iter().find(|first| first.name == entry.name) {
             Some(first) if first.origin.layer == entry.origin.layer && first.value != entry.value => {
@@ -225,11 +262,7 @@ fn env(fragments: &[Fragment], findings: &mut Vec<Finding>) -> EnvPolicy {
         }
     }
     set.sort_by(|a, b| a.name.cmp(&b.name));
-    EnvPolicy {
-        deny: sorted(all(fragments, |f| &f.env_deny), key),
-        pass: sorted(all(fragments, |f| &f.env_pass), key),
-        set,
-    }
+    EnvPolicy { deny, pass, set }
 }
 
 fn limits(trusted: &[Fragment], narrowing: &[Fragment], findings: &mut Vec<Finding>) -> Limits {
@@ -266,11 +299,11 @@ fn limit<T: Ord + Clone>(
     chosen
 }
 
-fn presets(fragments: &[Fragment]) -> Vec<PresetUse> {
+fn presets(said: &[Fragment]) -> Vec<PresetUse> {
     let mut uses: Vec<PresetUse> = Vec::new();
-    for (name, origin) in all(fragments, |f| &f.presets) {
-        if !uses.iter().any(|first| first.name == name) {
-            uses.push(PresetUse { name, origin });
+    for (name, origin) in said.iter().flat_map(|f| &f.presets) {
+        if !uses.iter().any(|first| first.name == *name) {
+            uses.push(PresetUse { name: name.clone(), origin: origin.clone() });
         }
     }
     uses

@@ -21,6 +21,7 @@ pub mod fragment;
 pub mod glob;
 pub mod host;
 pub mod host_rule;
+pub mod index;
 pub mod layer;
 pub mod limits;
 pub mod lint;
@@ -43,6 +44,7 @@ pub use event::{Event, EventSink};
 pub use fragment::{Ceiling, Fragment};
 pub use glob::PathGlob;
 pub use host_rule::{Destination, Host, HostName, HostPattern, HostRule, HostVerb, PortRule, PortSet, Protocol, Wide};
+pub use index::Indexed;
 pub use layer::{Base, Finding, merge};
 pub use limits::Limits;
 pub use lint::lint;
@@ -90,11 +92,11 @@ pub struct PresetUse {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FilePolicy {
     /// All rules; their order has no meaning, see [`Policy::may_path`].
-    pub rules: Vec<PathRule>,
+    pub rules: Indexed<PathRule>,
     /// What stands in the place of the home folder.
     pub home: Home,
     /// Names that are write-denied inside writable folders, at any depth, existing or not.
-    pub protected: Vec<ProtectedName>,
+    pub protected: Indexed<ProtectedName>,
     /// Files of the real home that are copied into the private home when they are not there yet, because the program
     /// replaces them by rename, which a bind mount forbids (rename(2), EBUSY).
     pub copies: Vec<CopyIn>,
@@ -140,7 +142,7 @@ pub enum HomeMode {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NetworkPolicy {
     /// All allow and deny rules; deny beats allow.
-    pub rules: Vec<HostRule>,
+    pub rules: Indexed<HostRule>,
     /// Rules over single requests; they need TLS termination.
     pub requests: Vec<request_rule::RequestRule>,
     /// Ports of servers inside that are reachable on the host's loopback.

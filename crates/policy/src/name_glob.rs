@@ -1,13 +1,16 @@
 //! A pattern for one name: `*`, `?`, `[...]`, `{a,b}`, over bytes.
 
-/// A compiled pattern. Alternatives are written out when it is parsed, so that matching needs no nesting.
+/// A compiled pattern.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct NameGlob {
-    alternatives: Vec<Vec<Token>>,
+pub(crate) enum NameGlob {
+    /// One name. Most patterns have no wildcard, and then bytes are compared.
+    Literal(Vec<u8>),
+    /// Alternatives, written out when the pattern is parsed, so that matching needs no nesting.
+    Alternatives(Vec<Vec<Token>>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Token {
+pub(crate) enum Token {
     Literal(char),
     One,
     Many,
@@ -20,42 +23,58 @@ const MAX_ALTERNATIVES: usize = 256;
 impl NameGlob {
     /// Parses the pattern of one name.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        if !text.bytes().any(|b| b"*?[{}\\".contains(&b)) {
+            return Ok(Self::Literal(text.as_bytes().to_vec()));
+        }
         let chars: Vec<char> = text.chars().collect();
         let mut alternatives = Vec::new();
         for branch in expand(&chars)? {
             alternatives.push(tokens(&branch)?);
         }
-        Ok(Self { alternatives })
+        let literal = |tokens: &Vec<Token>| -> Option<String> {
+            tokens.iter().map(|t| if let Token::Literal(c) = t { Some(*c) } else { None }).collect()
+        };
+        match alternatives.as_slice() {
+            [one] if let Some(name) = literal(one) => Ok(Self::Literal(name.into_bytes())),
+            _ => Ok(Self::Alternatives(alternatives)),
+        }
     }
 
     /// The name, when the pattern has no wildcard and means that name alone.
-    pub(crate) fn literal(&self) -> Option<String> {
-        match self.alternatives.as_slice() {
-            [one] => one.iter().map(|t| if let Token::Literal(c) = t { Some(*c) } else { None }).collect(),
-            _ => None,
+    pub(crate) fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Literal(name) => std::str::from_utf8(name).ok(),
+            Self::Alternatives(_) => None,
         }
     }
 
     /// Whether the whole name is matched.
     pub(crate) fn matches(&self, name: &[u8]) -> bool {
-        self.alternatives.iter().any(|tokens| match_tokens(tokens, name))
+        match self {
+            Self::Literal(literal) => literal == name,
+            Self::Alternatives(alternatives) => alternatives.iter().any(|tokens| match_tokens(tokens, name)),
+        }
     }
 
     /// The same pattern for names that went through [`fold`].
-    pub(crate) fn folded(mut self) -> Self {
-        for token in self.alternatives.iter_mut().flatten() {
+    pub(crate) fn folded(self) -> Self {
+        let mut alternatives = match self {
+            Self::Literal(name) => return Self::Literal(fold(&name)),
+            Self::Alternatives(alternatives) => alternatives,
+        };
+        for token in alternatives.iter_mut().flatten() {
             match token {
                 Token::Literal(c) => *c = fold_char(*c),
                 // A range is widened: to protect one name too many is no fault.
                 Token::Class { negated: false, ranges } => {
-                    let upper: Vec<_> =
+                    let lower: Vec<_> =
                         ranges.iter().map(|(a, b)| (a.to_ascii_lowercase(), b.to_ascii_lowercase())).collect();
-                    ranges.extend(upper);
+                    ranges.extend(lower);
                 }
                 Token::Class { negated: true, .. } | Token::One | Token::Many => {}
             }
         }
-        self
+        Self::Alternatives(alternatives)
     }
 }
 

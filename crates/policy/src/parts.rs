@@ -33,6 +33,14 @@ impl Parts {
         self.0.is_empty()
     }
 
+    /// The first component that stands for one name.
+    pub(crate) fn first_name(&self) -> Option<&NameGlob> {
+        self.0.iter().find_map(|part| match part {
+            Part::Name(glob) => Some(glob),
+            Part::AnyDepth => None,
+        })
+    }
+
     /// Before the first name.
     pub(crate) fn start(&self) -> State {
         self.closure(1)

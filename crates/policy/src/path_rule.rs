@@ -1,6 +1,7 @@
 //! Rules over paths.
 
 use crate::glob::{GlobError, PathGlob};
+use crate::index::{Key, Keyed};
 use crate::origin::Origin;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
@@ -100,7 +101,18 @@ impl HostPath {
     /// The path of `name` in this folder. `name` must be one component; anything else is normalised away.
     #[must_use]
     pub fn join(&self, name: impl AsRef<OsStr>) -> Self {
-        let joined = self.0.join(Path::new(name.as_ref()));
+        let name = name.as_ref();
+        let plain = |part: &[u8]| !part.is_empty() && part != b"." && part != b".." && !part.contains(&0);
+        if name.as_encoded_bytes().split(|&b| b == b'/').all(plain) {
+            let mut joined = OsString::with_capacity(self.bytes().len() + 1 + name.len());
+            joined.push(&self.0);
+            if self.bytes() != b"/" {
+                joined.push("/");
+            }
+            joined.push(name);
+            return Self(PathBuf::from(joined));
+        }
+        let joined = self.0.join(Path::new(name));
         Self::new(joined).unwrap_or_else(|_| self.clone())
     }
 
@@ -243,4 +255,10 @@ pub struct PathRule {
     pub origin: Origin,
     /// Why, in a few words, for `explain` and denials: `credential store: ssh keys`.
     pub why: Option<String>,
+}
+
+impl Keyed for PathRule {
+    fn key(&self) -> Option<Key> {
+        Some(Key::of_path(self.pattern.base()))
+    }
 }

@@ -1,6 +1,7 @@
 //! Names that a host program would execute or obey later.
 
 use crate::glob::GlobError;
+use crate::index::{Indexed, Key, Keyed};
 use crate::name_glob::{NameGlob, fold};
 use crate::origin::Origin;
 use crate::parts::{Part, Parts};
@@ -75,7 +76,7 @@ impl ProtectedName {
     }
 
     /// The depth of the first node of this name strictly below depth `root`, on the way to the path.
-    pub(crate) fn node_depth(&self, path: &Folded, root: usize) -> Option<usize> {
+    fn node_depth(&self, path: &Folded, root: usize) -> Option<usize> {
         let mut now = self.parts.start();
         for (name, depth) in path.0.iter().zip(1..) {
             now = self.parts.step(now, name);
@@ -87,11 +88,27 @@ impl ProtectedName {
     }
 }
 
+impl Keyed for ProtectedName {
+    fn key(&self) -> Option<Key> {
+        self.parts.first_name().and_then(NameGlob::literal).map(|name| Key::of_bytes(name.as_bytes()))
+    }
+}
+
+impl Indexed<ProtectedName> {
+    /// The first name in the list that protects the path below a writable root at depth `root`.
+    pub fn protecting(&self, path: &HostPath, root: usize) -> Option<&ProtectedName> {
+        let path = Folded::new(path);
+        let keys = path.0.iter().map(|name| Key::of_bytes(name));
+        let protecting = self.candidates(keys).filter(|(_, name)| name.node_depth(&path, root).is_some());
+        protecting.min_by_key(|(i, _)| *i).map(|(_, name)| name)
+    }
+}
+
 /// The names of a path as a file system that folds case compares them.
-pub(crate) struct Folded(Vec<Vec<u8>>);
+struct Folded(Vec<Vec<u8>>);
 
 impl Folded {
-    pub(crate) fn new(path: &HostPath) -> Self {
+    fn new(path: &HostPath) -> Self {
         Self(path.names_below(&HostPath::root()).into_iter().flatten().map(fold).collect())
     }
 }

@@ -13,17 +13,13 @@ impl EnvPolicy {
     pub fn may_pass(&self, name: &OsStr) -> EnvDecision {
         let name = name.as_encoded_bytes();
         let of = |rules, denies: bool| matching(rules, name).map(move |rule| (rule, denies));
+        let rules: Vec<_> = of(&self.deny, true).chain(of(&self.pass, false)).collect();
         let strongest = |managed: bool| {
-            let rules = of(&self.deny, true).chain(of(&self.pass, false));
-            rules.filter(|(rule, _)| !managed || rule.origin.layer == Layer::Managed).max_by_key(|(rule, denies)| {
+            let rules = rules.iter().filter(|(rule, _)| !managed || rule.origin.layer == Layer::Managed);
+            rules.copied().max_by_key(|(rule, denies)| {
                 let letters = rule.pattern.bytes().filter(|&b| b != b'*').count();
-                (
-                    !rule.pattern.contains('*'),
-                    letters,
-                    rule.origin.layer != Layer::Builtin,
-                    *denies,
-                    Reverse(rule.origin.layer),
-                )
+                let layer = rule.origin.layer;
+                (!rule.pattern.contains('*'), letters, layer != Layer::Builtin, *denies, Reverse(layer))
             })
         };
         let managed = strongest(true).filter(|(_, denies)| *denies);
@@ -42,16 +38,32 @@ fn matching<'a>(rules: &'a [EnvRule], name: &'a [u8]) -> impl Iterator<Item = &'
 /// Whether the name is of the pattern, in which `*` stands for any bytes. Case does not matter: programs read secrets in
 /// lower case as well.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    let mut parts = pattern.split(|&b| b == b'*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = strip_start(name, first) else { return false };
-    let mut parts: Vec<&[u8]> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
+    // Nearly every pattern is told apart by its first or last letter.
+    let differs = |a: Option<&u8>, b: Option<&u8>| match (a, b) {
+        (Some(b'*'), _) => false,
+        (Some(a), Some(b)) => !a.eq_ignore_ascii_case(b),
+        (a, b) => a.is_some() != b.is_some(),
+    };
+    if differs(pattern.first(), name.first()) || differs(pattern.last(), name.last()) {
+        return false;
+    }
+    let star = |&b: &u8| b == b'*';
+    let (Some(first), Some(last)) = (pattern.iter().position(star), pattern.iter().rposition(star)) else {
+        return pattern.eq_ignore_ascii_case(name);
+    };
+    let (front, end) = (pattern.get(..first).unwrap_or_default(), pattern.get(last + 1..).unwrap_or_default());
+    let Some(inside) = strip_start(name, front).and_then(|rest| strip_end(rest, end)) else { return false };
+    let mut rest = inside;
+    for part in pattern.get(first..last).unwrap_or_default().split(star) {
         let Some(behind) = (0..=rest.len()).find_map(|at| strip_start(rest.get(at..)?, part)) else { return false };
         rest = behind;
     }
-    rest.len().checked_sub(last.len()).and_then(|at| rest.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(last))
+    true
+}
+
+fn strip_end<'a>(text: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
+    let (head, tail) = text.split_at_checked(text.len().checked_sub(end.len())?)?;
+    tail.eq_ignore_ascii_case(end).then_some(head)
 }
 
 fn strip_start<'a>(text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {

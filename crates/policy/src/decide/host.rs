@@ -3,6 +3,7 @@
 use super::{AddressDecision, HostDecision, Verdict};
 use crate::address::{AddressClass, classify, embedded_v4, is_metadata_name, metadata_why, unmapped};
 use crate::host_rule::{DEFAULT_PORTS, Destination, Host, HostPattern, HostRule, HostVerb};
+use crate::index::Key;
 use crate::origin::Origin;
 use crate::{NetworkPolicy, Policy};
 use std::net::IpAddr;
@@ -115,9 +116,9 @@ impl Policy {
     }
 
     fn not_allowed(&self, destination: &Destination) -> HostDecision {
-        let named = |rule: &&HostRule| rule.verb == HostVerb::Allow && rule.host.matches(&destination.host, rule.verb);
+        let named = |rule: &HostRule| rule.verb == HostVerb::Allow && rule.host.matches(&destination.host, rule.verb);
         let remedy = Some(flag(destination));
-        match self.network.rules.iter().enumerate().find(|(_, rule)| named(rule)) {
+        match self.network.about(destination).filter(|(_, rule)| named(rule)).min_by_key(|(i, _)| *i) {
             Some((index, rule)) => {
                 let reason = format!("the rule for {} does not cover port {}", rule.host, destination.port);
                 HostDecision { rule: Some(index), remedy, ..refused("port", reason, rule.origin.clone()) }
@@ -131,6 +132,15 @@ impl Policy {
 }
 
 impl NetworkPolicy {
+    /// The rules that may be about the destination, by the index; in no order.
+    fn about(&self, destination: &Destination) -> impl Iterator<Item = (usize, &HostRule)> {
+        let keys = match &destination.host {
+            Host::Name(name) => Some(Key::of_name_and_above(name)),
+            Host::Address(_) => None,
+        };
+        self.rules.candidates(keys.into_iter().flatten())
+    }
+
     /// The first rule that denies the destination, or the IPv4 address that it embeds.
     fn denying(&self, destination: &Destination) -> Option<(usize, &HostRule)> {
         let embedded = match destination.host {
@@ -139,14 +149,15 @@ impl NetworkPolicy {
         };
         let embedded = embedded.map(|v4| Destination { host: Host::Address(IpAddr::V4(v4)), ..destination.clone() });
         let covers = |rule: &HostRule| rule.covers(destination) || embedded.as_ref().is_some_and(|e| rule.covers(e));
-        self.rules.iter().enumerate().find(|(_, rule)| rule.verb == HostVerb::Deny && covers(rule))
+        let denying = self.about(destination).filter(|(_, rule)| rule.verb == HostVerb::Deny && covers(rule));
+        denying.min_by_key(|(i, _)| *i)
     }
 
     /// The narrowest rule that allows the destination.
     fn allowing(&self, destination: &Destination) -> Option<(usize, &HostRule)> {
-        let rules = self.rules.iter().enumerate();
-        let allowing = rules.filter(|(_, rule)| rule.verb == HostVerb::Allow && rule.covers(destination));
-        allowing.min_by_key(|(_, rule)| breadth(&rule.host))
+        let allowing =
+            self.about(destination).filter(|(_, rule)| rule.verb == HostVerb::Allow && rule.covers(destination));
+        allowing.min_by_key(|(i, rule)| (breadth(&rule.host), *i))
     }
 }
 

@@ -1,16 +1,18 @@
 //! May this path be read, may it be written?
 
 use super::{PathDecision, Verdict};
+use crate::index::Key;
 use crate::origin::{Layer, Origin};
 use crate::path_rule::{Access, HostPath, PathRule, PathVerb};
-use crate::protected_name::{Folded, ProtectedName};
-use crate::{HomeMode, Policy};
+use crate::{HomeMode, Policy, ProtectedName};
 use std::cmp::Reverse;
 
 /// A rule that covers the path.
 #[derive(Clone, Copy)]
 struct Match<'a> {
     rule: &'a PathRule,
+    /// Its place in the list, which tells equals apart.
+    index: usize,
     depth: usize,
     exact: bool,
 }
@@ -18,15 +20,15 @@ struct Match<'a> {
 /// How strong a match is; the greatest decides. The depth of the node at which the rule matched; a path beats a pattern;
 /// what somebody wrote beats what is built in; a denial beats a grant; and between equals, the stronger layer is the one
 /// that is named.
-type Key = (usize, bool, bool, u8, Reverse<Layer>);
+type Strength = (usize, bool, bool, u8, Reverse<Layer>);
 
 impl Match<'_> {
-    fn key(&self) -> Key {
-        key(self.rule.verb, self.rule.origin.layer, self.depth, self.exact)
+    fn strength(&self) -> Strength {
+        strength(self.rule.verb, self.rule.origin.layer, self.depth, self.exact)
     }
 }
 
-fn key(verb: PathVerb, layer: Layer, depth: usize, exact: bool) -> Key {
+fn strength(verb: PathVerb, layer: Layer, depth: usize, exact: bool) -> Strength {
     let rank = match verb {
         PathVerb::DenyRead | PathVerb::DenyWrite => 2,
         PathVerb::AllowWrite => 1,
@@ -54,13 +56,19 @@ impl PathVerb {
     }
 }
 
-/// All rules that cover the path.
-fn covering<'a>(rules: &'a [PathRule], path: &HostPath) -> Vec<Match<'a>> {
-    let cover = |rule: &'a PathRule| {
+/// All of the rules that cover the path.
+fn covering<'a>(rules: impl Iterator<Item = (usize, &'a PathRule)>, path: &HostPath) -> Vec<Match<'a>> {
+    let cover = |(index, rule): (usize, &'a PathRule)| {
         let depth = rule.pattern.match_depth(path)?;
-        Some(Match { rule, depth, exact: rule.pattern.is_exact() })
+        Some(Match { rule, index, depth, exact: rule.pattern.is_exact() })
     };
-    rules.iter().filter_map(cover).collect()
+    rules.filter_map(cover).collect()
+}
+
+/// Whether a ceiling lets the path be written.
+fn under(ceiling: &[PathRule], path: &HostPath) -> bool {
+    let top = winner(&covering(ceiling.iter().enumerate(), path), Access::Write, usize::MAX);
+    top.is_some_and(|m| !m.rule.verb.is_deny())
 }
 
 /// The match that decides on `access`, of those at a node above `bound`. A managed denial yields only to a managed grant.
@@ -73,13 +81,9 @@ fn winner<'a>(matches: &[Match<'a>], access: Access, bound: usize) -> Option<Mat
     }
 }
 
-/// The first of the strongest.
+/// The strongest; of equals, the first in the list.
 fn strongest<'m, 'a: 'm>(matches: impl Iterator<Item = &'m Match<'a>>) -> Option<Match<'a>> {
-    let stronger = |best: Option<Match<'a>>, m: &Match<'a>| match best {
-        Some(best) if best.key() >= m.key() => Some(best),
-        _ => Some(*m),
-    };
-    matches.fold(None, stronger)
+    matches.max_by_key(|m| (m.strength(), Reverse(m.index))).copied()
 }
 
 /// A folder that is the sandbox's own, and why.
@@ -106,8 +110,8 @@ impl Policy {
     ///
     /// A path below a private folder is [`Verdict::Private`] unless a rule inside that folder shows the host's.
     pub fn may_path(&self, path: &HostPath, access: Access) -> PathDecision {
-        let matches = covering(&self.files.rules, path);
-        let asked = Asked { policy: self, path, access };
+        let matches = self.covering(path);
+        let asked = Asked { policy: self, path, access, matches: &matches };
         match self.sight(path, &matches) {
             Sight::NoRule => asked.denied(None, "no rule allows reading it".to_owned()),
             Sight::Hidden(m) => asked.denied(Some(m), denial_reason(m.rule)),
@@ -117,6 +121,10 @@ impl Policy {
                 Access::Write => self.may_write(&asked, &matches),
             },
         }
+    }
+
+    fn covering(&self, path: &HostPath) -> Vec<Match<'_>> {
+        covering(self.files.rules.candidates(Key::of_path_and_above(path)), path)
     }
 
     fn may_write(&self, asked: &Asked<'_>, matches: &[Match<'_>]) -> PathDecision {
@@ -133,16 +141,12 @@ impl Policy {
         let built_in =
             matches.iter().filter(|m| m.rule.verb == PathVerb::AllowWrite && m.rule.origin.layer == Layer::Builtin);
         let root = built_in.map(|m| m.depth).min().unwrap_or(grant.depth).min(grant.depth);
-        let names = Folded::new(asked.path);
-        if let Some(name) = self.files.protected.iter().find(|name| name.node_depth(&names, root).is_some()) {
+        if let Some(name) = self.files.protected.protecting(asked.path, root) {
             return asked.protected(name);
         }
-        for ceiling in &self.ceilings {
-            let Some(rules) = &ceiling.write else { continue };
-            let top = winner(&covering(rules, asked.path), Access::Write, usize::MAX);
-            if top.is_none_or(|m| m.rule.verb.is_deny()) {
-                return asked.above(ceiling.origin.clone());
-            }
+        let above = self.ceilings.iter().find(|c| c.write.as_ref().is_some_and(|rules| !under(rules, asked.path)));
+        if let Some(ceiling) = above {
+            return asked.above(ceiling.origin.clone());
         }
         allowed(grant, grant_reason(grant.rule))
     }
@@ -220,6 +224,7 @@ struct Asked<'a> {
     policy: &'a Policy,
     path: &'a HostPath,
     access: Access,
+    matches: &'a [Match<'a>],
 }
 
 impl Asked<'_> {
@@ -253,10 +258,8 @@ impl Asked<'_> {
     }
 
     fn under_ceilings(&self) -> bool {
-        let within = |rules: &Vec<PathRule>| {
-            winner(&covering(rules, self.path), Access::Write, usize::MAX).is_some_and(|m| !m.rule.verb.is_deny())
-        };
-        self.access == Access::Read || self.policy.ceilings.iter().filter_map(|c| c.write.as_ref()).all(within)
+        let mut ceilings = self.policy.ceilings.iter().filter_map(|c| c.write.as_ref());
+        self.access == Access::Read || ceilings.all(|rules| under(rules, self.path))
     }
 
     /// A line of policy and a flag that would allow it; none where the rule that denies would win all the same.
@@ -265,18 +268,13 @@ impl Asked<'_> {
             Access::Read => ("allow_read", "--read", PathVerb::AllowRead),
             Access::Write => ("write", "--write", PathVerb::AllowWrite),
         };
-        let mine = key(verb, Layer::CommandLine, self.path.depth(), true);
-        let beaten = by.is_none_or(|m| m.rule.origin.layer != Layer::Managed && m.key() < mine);
-        let managed = covering(&self.policy.files.rules, self.path);
-        let managed = strongest(
-            managed.iter().filter(|m| m.rule.origin.layer == Layer::Managed && m.rule.verb.concerns(self.access)),
-        );
-        let unmanaged = managed.is_none_or(|m| !m.rule.verb.is_deny());
-        let named = self.policy.files.protected.iter().any(|name| {
-            self.access == Access::Write
-                && name.protects(self.path, self.path.depth().saturating_sub(1))
-                && self.path.is_within(&self.policy.workspace)
-        });
+        let mine = strength(verb, Layer::CommandLine, self.path.depth(), true);
+        let beaten = by.is_none_or(|m| m.rule.origin.layer != Layer::Managed && m.strength() < mine);
+        let of_managed = |m: &&Match<'_>| m.rule.origin.layer == Layer::Managed && m.rule.verb.concerns(self.access);
+        let unmanaged = strongest(self.matches.iter().filter(of_managed)).is_none_or(|m| !m.rule.verb.is_deny());
+        let protecting = || self.policy.files.protected.protecting(self.path, self.path.depth().saturating_sub(1));
+        let named =
+            self.access == Access::Write && self.path.is_within(&self.policy.workspace) && protecting().is_some();
         if !beaten || !unmanaged || named || !self.under_ceilings() {
             return (None, None);
         }

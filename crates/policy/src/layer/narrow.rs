@@ -4,6 +4,7 @@ use super::Finding;
 use crate::HostVerb;
 use crate::fragment::{EnvHost, Fragment};
 use crate::origin::{Layer, Origin};
+use std::cmp::Ordering;
 
 /// Splits a fragment into what is merged as it is, and what counts only where it is stricter than everybody else's word
 /// (nothing, for a source that may widen).
@@ -128,10 +129,13 @@ pub(super) fn origins(fragment: &Fragment) -> impl Iterator<Item = &Origin> {
         .chain(other)
 }
 
-/// What orders two fragments of one layer, independent of where they stood in the list: their names and their content.
-pub(super) fn identity(fragment: &Fragment) -> (Option<&Origin>, String) {
-    // The text matters only between sources that nothing else tells apart.
-    (origins(fragment).min(), format!("{fragment:?}"))
+/// Strongest layer first. Between sources of one layer their names and their contents decide, and not where they stood
+/// in the list.
+pub(super) fn order(a: &Fragment, b: &Fragment) -> Ordering {
+    let by_origin = || origins(a).min().cmp(&origins(b).min());
+    // The text is made only for sources that nothing else tells apart.
+    let by_text = || format!("{a:?}").cmp(&format!("{b:?}"));
+    a.layer.cmp(&b.layer).then_with(by_origin).then_with(by_text)
 }
 
 impl Fragment {

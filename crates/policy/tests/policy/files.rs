@@ -400,9 +400,10 @@ fn remedies_help() {
         let decision = policy.may_path(&path(text), access);
         assert_eq!(decision.verdict, Denied, "{text}");
         assert!(decision.flag.is_some(), "{text}");
-        let mut helped = policy.clone();
         let verb = if access == Read { "+r" } else { "+w" };
-        helped.files.rules.push(path_rule(Layer::CommandLine, &format!("{verb} {text}")));
+        let line = path_rule(Layer::CommandLine, &format!("{verb} {text}"));
+        let mut helped = policy.clone();
+        helped.files.rules = policy.files.rules.iter().cloned().chain([line]).collect();
         assert_eq!(helped.may_path(&path(text), access).verdict, Allowed, "{text}");
     }
 }
