@@ -241,8 +241,10 @@ fn the_same_words_in_any_order_are_the_same_plan() {
     let first = plan(&policy);
     for turn in 1..policy.files.rules.len() {
         let mut turned = policy.clone();
-        turned.files.rules.rotate_left(turn);
-        turned.files.protected.reverse();
+        let mut rules = turned.files.rules.to_vec();
+        rules.rotate_left(turn);
+        turned.files.rules = rules.into();
+        turned.files.protected = turned.files.protected.iter().rev().cloned().collect();
         turned.files.private.reverse();
         assert_eq!(plan(&turned), first);
     }
