@@ -104,9 +104,15 @@ pub struct Tuning {
     pub wildcard_per_minute: u32,
     /// The addresses that stand for names.
     pub pool: Pool,
+    /// The address to which the sandbox connects when it proves that a door is there. It stands for no name and is no
+    /// attempt of the command: such a connection ends without a word.
+    pub probe: IpAddr,
     /// What marks our own requests to a parent proxy; drawn at random.
     mark: u64,
 }
+
+/// The last address but one of the pool's network, which is never given to a name.
+pub const PROBE: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 255, 254));
 
 impl Default for Tuning {
     fn default() -> Self {
@@ -121,6 +127,7 @@ impl Default for Tuning {
             wildcard_burst: 100,
             wildcard_per_minute: 60,
             pool: Pool::default(),
+            probe: PROBE,
             // The standard library seeds it from the system for every process.
             mark: RandomState::new().hash_one("mark"),
         }

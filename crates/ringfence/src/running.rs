@@ -283,3 +283,11 @@ async fn supervise(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_proof_connects_where_the_engine_knows_it() {
+        assert_eq!(ringfence_plan::doors::PROBE_V4, ringfence_egress::PROBE.to_string());
+    }
+}

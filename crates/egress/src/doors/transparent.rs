@@ -14,6 +14,9 @@ use tokio::net::TcpStream;
 pub(crate) async fn serve(gate: &Arc<Gate>, stream: TcpStream, waiting: Waiting) {
     let Ok(address) = stream.local_addr() else { return };
     let reached = original(address);
+    if reached.host == Host::Address(gate.tuning.probe) {
+        return;
+    }
     let mut guest = Guest { stream, inbox: Inbox::default() };
     let port = reached.port;
     let destination = match gate.canonical(reached) {
