@@ -7,7 +7,7 @@
 
 use crate::fs_view::Kind;
 use ringfence_policy::HostPath;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 #[cfg(doc)]
@@ -56,10 +56,24 @@ pub(crate) struct Node {
     pub(crate) pinned: bool,
 }
 
+/// The bytes of a path. Paths are normalised, so equal bytes are equal paths.
+pub(crate) fn bytes(path: &HostPath) -> &[u8] {
+    path.as_path().as_os_str().as_encoded_bytes()
+}
+
+/// A path as its folder and its name; `None` for the root.
+pub(crate) fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let slash = path.iter().rposition(|&b| b == b'/')?;
+    let (folder, name) = (path.get(..slash.max(1))?, path.get(slash + 1..)?);
+    (!name.is_empty()).then_some((folder, name))
+}
+
 /// The tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
     nodes: BTreeMap<HostPath, Node>,
+    /// What stands at each node, by the bytes of its path: asked for more often than anything else.
+    wants: HashMap<Vec<u8>, Want>,
     /// Symlinks to make in file systems of ours, so that a path that the policy names leads where it leads outside.
     links: BTreeMap<HostPath, HostPath>,
 }
@@ -70,10 +84,12 @@ impl Layout {
         let why = why.into();
         match self.nodes.get_mut(&path) {
             None => {
+                self.wants.insert(bytes(&path).to_vec(), want);
                 self.nodes.insert(path, Node { want, kind, why, pinned: false });
             }
             // The smaller text wins a tie, so that the order of rules does not show.
             Some(node) if want < node.want || want == node.want && why < node.why => {
+                self.wants.insert(bytes(&path).to_vec(), want);
                 node.want = want;
                 node.why = why;
             }
@@ -84,9 +100,9 @@ impl Layout {
     /// Makes a folder keep its name; see [`Node::pinned`].
     pub(crate) fn pin(&mut self, path: HostPath, why: &str) {
         let want = self.want(&path);
-        let node =
-            self.nodes.entry(path).or_insert_with(|| Node { want, kind: Kind::Dir, why: why.to_owned(), pinned: true });
-        node.pinned = true;
+        self.wants.insert(bytes(&path).to_vec(), want);
+        let new = || Node { want, kind: Kind::Dir, why: why.to_owned(), pinned: true };
+        self.nodes.entry(path).or_insert_with(new).pinned = true;
     }
 
     /// Puts a symlink.
@@ -101,14 +117,16 @@ impl Layout {
 
     /// What stands at a path: the word of the deepest node on the way to it. Without one, the host's, read-only.
     pub(crate) fn want(&self, path: &HostPath) -> Want {
-        let mut at = Some(path.clone());
-        while let Some(path) = at {
-            if let Some(node) = self.nodes.get(&path) {
-                return node.want;
+        let mut at = bytes(path);
+        loop {
+            if let Some(want) = self.wants.get(at) {
+                return *want;
             }
-            at = path.parent();
+            match split(at) {
+                Some((folder, _)) => at = folder,
+                None => return Want::ReadOnly,
+            }
         }
-        Want::ReadOnly
     }
 
     /// All nodes, in the order of paths.
@@ -126,5 +144,65 @@ impl Layout {
     /// All symlinks, in the order of paths.
     pub(crate) fn links(&self) -> impl Iterator<Item = (&HostPath, &HostPath)> {
         self.links.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> HostPath {
+        HostPath::new(text).unwrap()
+    }
+
+    #[test]
+    fn a_path_is_a_folder_and_a_name() {
+        let split = |text: &str| {
+            let path = path(text);
+            split(bytes(&path)).map(|(folder, name)| (folder.to_vec(), name.to_vec()))
+        };
+        assert_eq!(split("/"), None);
+        assert_eq!(split("/a"), Some((b"/".to_vec(), b"a".to_vec())));
+        assert_eq!(split("/a/b c"), Some((b"/a".to_vec(), b"b c".to_vec())));
+    }
+
+    #[test]
+    fn the_deepest_node_speaks() {
+        let mut layout = Layout::default();
+        layout.put(path("/a/b"), Want::Writable, Kind::Dir, "");
+        layout.put(path("/a/b/c"), Want::Hidden, Kind::Dir, "");
+        for (at, want) in [
+            ("/", Want::ReadOnly),
+            ("/a", Want::ReadOnly),
+            ("/a/b", Want::Writable),
+            ("/a/bc", Want::ReadOnly),
+            ("/a/b/x/y", Want::Writable),
+            ("/a/b/c/d", Want::Hidden),
+        ] {
+            assert_eq!(layout.want(&path(at)), want, "{at}");
+        }
+        layout.put(path("/"), Want::Hidden, Kind::Dir, "");
+        assert_eq!(layout.want(&path("/a")), Want::Hidden);
+    }
+
+    #[test]
+    fn of_two_words_on_one_path_the_stricter_stays() {
+        let mut layout = Layout::default();
+        layout.put(path("/a"), Want::ReadOnly, Kind::Dir, "first");
+        layout.put(path("/a"), Want::Writable, Kind::Dir, "second");
+        assert_eq!(layout.want(&path("/a")), Want::ReadOnly);
+        layout.put(path("/a"), Want::Hidden, Kind::Dir, "third");
+        assert_eq!((layout.want(&path("/a")), layout.node(&path("/a")).unwrap().why.as_str()), (Want::Hidden, "third"));
+    }
+
+    #[test]
+    fn what_lies_below_is_found_among_names_that_sort_around_it() {
+        let mut layout = Layout::default();
+        for at in ["/a", "/a-b", "/a.b/c", "/a/b", "/a/b/c", "/ab"] {
+            layout.put(path(at), Want::ReadOnly, Kind::Dir, "");
+        }
+        let below = path("/a");
+        let below: Vec<_> = layout.below(&below).map(|(path, _)| path.to_string()).collect();
+        assert_eq!(below, ["/a/b", "/a/b/c"]);
     }
 }

@@ -79,6 +79,82 @@ fn alternatives(name: &str) -> Vec<String> {
     parts.unwrap_or_else(|| vec![name.to_owned()])
 }
 
+/// Sieves for protected names. A pattern of several components is looked for only in a folder whose own name suits the
+/// one before the last: `hooks` and `config` are common names, `.git` is not.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Protected {
+    single: Sieve,
+    within: Vec<Within>,
+}
+
+/// What is protected in folders of some name.
+#[derive(Debug, Clone)]
+struct Within {
+    pattern: String,
+    folder: Sieve,
+    /// Also in folders at any depth below such a folder.
+    deep: bool,
+    names: Sieve,
+}
+
+/// Which of [`Protected::within`] matter in a folder.
+pub(crate) type Active = Vec<usize>;
+
+impl Protected {
+    pub(crate) fn new(names: &[ProtectedName]) -> Self {
+        let mut out = Self::default();
+        for name in names {
+            out.add(&name.pattern);
+        }
+        out
+    }
+
+    fn add(&mut self, pattern: &str) {
+        let Some((folders, _)) = pattern.rsplit_once('/') else {
+            self.single.add(pattern);
+            return;
+        };
+        let (folders, deep) = match folders.strip_suffix("/**") {
+            Some(folders) => (folders, true),
+            None => (folders, false),
+        };
+        let folder = folders.rsplit('/').next().unwrap_or("*");
+        let known = self.within.iter_mut().find(|within| within.pattern == folder && within.deep == deep);
+        if let Some(within) = known {
+            within.names.add(pattern);
+            return;
+        }
+        let mut within = Within { pattern: folder.to_owned(), folder: Sieve::default(), deep, names: Sieve::default() };
+        within.folder.add(folder);
+        within.names.add(pattern);
+        self.within.push(within);
+    }
+
+    /// What matters in the folder in which a search starts.
+    pub(crate) fn at(&self, folder: &HostPath) -> Active {
+        let mut active = Active::new();
+        for name in folder.components() {
+            active = self.below(&active, name);
+        }
+        active
+    }
+
+    /// What matters in a folder of this name, which lies in one where `active` matters.
+    pub(crate) fn below(&self, active: &Active, folder: &OsStr) -> Active {
+        let matters = |n: &usize, within: &Within| within.deep && active.contains(n) || within.folder.passes(folder);
+        self.within.iter().enumerate().filter(|(n, within)| matters(n, within)).map(|(n, _)| n).collect()
+    }
+
+    /// Whether a protected name may end in this name, in a folder where `active` matters.
+    pub(crate) fn passes(&self, active: &Active, name: &OsStr) -> bool {
+        self.single.passes(name) || active.iter().filter_map(|n| self.within.get(*n)).any(|w| w.names.passes(name))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.single.is_empty() && self.within.is_empty()
+    }
+}
+
 /// The folders between a protected path and the folder that its pattern starts in: they must keep their names, else
 /// `mv .git x && mkdir -p .git/hooks` makes a second, unprotected one.
 pub(crate) fn holders(names: &[ProtectedName], path: &HostPath) -> BTreeSet<HostPath> {
@@ -133,6 +209,30 @@ mod tests {
     fn names_beyond_ascii_are_left_to_the_policy() {
         assert!(sieve(&[".env"]).passes(OsStr::new("é")));
         assert!(!sieve(&[]).passes(OsStr::new("é")));
+    }
+
+    #[test]
+    fn names_of_several_parts_are_looked_for_in_their_folders() {
+        let name = |pattern| ProtectedName::new(pattern, ProtectedKind::Any, "", Origin::builtin("")).unwrap();
+        let patterns = [".mcp.json", "*.git/hooks", ".git/modules/**/config", ".claude/settings*.json", ".a/*/b"];
+        let protected = Protected::new(&patterns.map(name));
+        let passes = |folder: &str, name: &str| {
+            protected.passes(&protected.at(&HostPath::new(folder).unwrap()), OsStr::new(name))
+        };
+        for (folder, name) in [
+            ("/w", ".mcp.json"),
+            ("/w/bare.git", "hooks"),
+            ("/w/.GIT", "Hooks"),
+            ("/w/.git/modules", "config"),
+            ("/w/.git/modules/a/b", "config"),
+            ("/w/.claude", "settings.local.json"),
+            ("/w/.a/x", "b"),
+        ] {
+            assert!(passes(folder, name), "{folder} {name}");
+        }
+        for (folder, name) in [("/w/git", "hooks"), ("/w", "config"), ("/w/.claude/x", "settings.json"), ("/w", "x")] {
+            assert!(!passes(folder, name), "{folder} {name}");
+        }
     }
 
     #[test]

@@ -2,14 +2,13 @@
 
 use crate::facts::HostFacts;
 use crate::fs_view::{FsView, Kind};
-use crate::layout::{Layout, Place, Want};
+use crate::layout::{Layout, Place, Want, bytes, split};
 use crate::{PlanError, Request};
 use ringfence_policy::{
     Access, HomeMode, HostPath, Layer, Origin, PathPattern, PathRule, PathVerb, Policy, Source, Verdict,
 };
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::collections::{BTreeSet, HashMap};
 
 /// Everything that is looked at, and what was found.
 pub(crate) struct Survey<'a> {
@@ -23,9 +22,10 @@ pub(crate) struct Survey<'a> {
     /// Files of the sockets that are allowed.
     pub(crate) sockets: BTreeSet<HostPath>,
     /// Folders that were resolved before; many rules share one.
-    resolved: RefCell<BTreeMap<HostPath, Option<HostPath>>>,
-    /// Folders in which many rules name something: there are hundreds of credential stores, and most do not exist.
-    crowded: BTreeMap<HostPath, Option<BTreeMap<OsString, Kind>>>,
+    resolved: RefCell<HashMap<Vec<u8>, Option<HostPath>>>,
+    /// Folders in which many rules name something, with what is there: there are hundreds of credential stores, and most
+    /// do not exist.
+    crowded: HashMap<Vec<u8>, HashMap<Vec<u8>, Kind>>,
 }
 
 /// How many names of one folder make it worth to list it once instead of asking for each.
@@ -58,6 +58,8 @@ pub(crate) struct Word {
     pub(crate) why: String,
     /// The pattern of the rule that decided, where it was one with wildcards.
     pub(crate) pattern: Option<(String, Origin)>,
+    /// Whether a rule denies reading what the host has there, although the sandbox has its own.
+    pub(crate) denied: bool,
 }
 
 impl<'a> Survey<'a> {
@@ -72,65 +74,63 @@ impl<'a> Survey<'a> {
             errors: Vec::new(),
             sockets: BTreeSet::new(),
             resolved: RefCell::default(),
-            crowded: BTreeMap::new(),
+            crowded: HashMap::new(),
         }
     }
 
     /// Lists the folders in which many rules name something.
     fn list_crowded(&mut self) {
-        let mut named: BTreeMap<HostPath, usize> = BTreeMap::new();
+        let mut named: HashMap<&[u8], (usize, &HostPath)> = HashMap::new();
         for rule in &self.policy.files.rules {
             if let PathPattern::Subtree(path) = &rule.pattern
-                && let Some(parent) = path.parent()
+                && let Some((folder, _)) = split(bytes(path))
             {
-                *named.entry(parent).or_default() += 1;
+                named.entry(folder).or_insert((0, path)).0 += 1;
             }
         }
+        let crowded = named.into_values().filter(|(count, _)| *count >= CROWD);
+        let mut crowded: Vec<HostPath> = crowded.filter_map(|(_, path)| path.parent()).collect();
         // A folder comes before what lies in it, so what is not there is never asked for.
-        for folder in named.into_iter().filter(|(_, count)| *count >= CROWD).map(|(folder, _)| folder) {
+        crowded.sort();
+        for folder in crowded {
             let listing = match self.kind(&folder) {
-                Some(Kind::Dir) => self.view.children(&folder).ok().map(|children| children.into_iter().collect()),
-                Some(_) => None,
-                None => Some(BTreeMap::new()),
+                Some(Kind::Dir) => match self.view.children(&folder) {
+                    Ok(names) => names.into_iter().map(|(name, kind)| (name.into_encoded_bytes(), kind)).collect(),
+                    Err(_) => continue,
+                },
+                Some(_) => continue,
+                None => HashMap::new(),
             };
-            self.crowded.insert(folder, listing);
+            self.crowded.insert(bytes(&folder).to_vec(), listing);
         }
     }
 
     /// What is there; symlinks are not followed.
     fn kind(&self, path: &HostPath) -> Option<Kind> {
-        let parent = path.parent();
-        if let (Some(parent), Some(name)) = (&parent, path.file_name())
-            && let Some(Some(listing)) = self.crowded.get(parent)
-        {
-            return listing.get(&name).copied();
-        }
-        // `~/.config/x/y` cannot be there when `~/.config/x` is not.
-        if let Some(folder) = &parent
-            && let (Some(above), Some(name)) = (folder.parent(), folder.file_name())
-            && let Some(Some(listing)) = self.crowded.get(&above)
-            && !listing.contains_key(&name)
-        {
-            return None;
+        if let Some((folder, name)) = split(bytes(path)) {
+            if let Some(listing) = self.crowded.get(folder) {
+                return listing.get(name).copied();
+            }
+            // `~/.config/x/y` cannot be there when `~/.config/x` is not.
+            if let Some((above, name)) = split(folder)
+                && let Some(listing) = self.crowded.get(above)
+                && !listing.contains_key(name)
+            {
+                return None;
+            }
         }
         self.view.kind(path)
     }
 
-    /// Puts a node for every rule that names one path, and for places of ours.
+    /// Puts a node for every rule that names one path, and for places of ours. What patterns show or hide comes after it,
+    /// see [`crate::walk`].
     pub(crate) fn rules(&mut self) {
         self.list_crowded();
         self.workspace();
         self.top();
         self.places();
-        let policy = self.policy;
-        let literal = policy.files.rules.iter().filter_map(|rule| match &rule.pattern {
-            PathPattern::Subtree(path) => Some((path, rule)),
-            PathPattern::Glob(_) => None,
-        });
-        let (grants, denials): (Vec<_>, Vec<_>) =
-            literal.partition(|(_, rule)| matches!(rule.verb, PathVerb::AllowRead | PathVerb::AllowWrite));
         // Grants come first: whether a denial matters depends on what is seen there.
-        for (path, rule) in grants {
+        for (path, rule) in self.literal(false) {
             if path.is_within(&kernel("/proc")) {
                 self.grant_below_proc(path, rule);
             } else {
@@ -138,7 +138,12 @@ impl<'a> Survey<'a> {
             }
         }
         self.tools();
-        for (path, rule) in denials {
+        self.denials();
+    }
+
+    /// Puts a node for every denial of one path, as far as something of the host is seen there now.
+    pub(crate) fn denials(&mut self) {
+        for (path, rule) in self.literal(true) {
             if !path.is_within(&kernel("/proc")) {
                 self.deny(path, rule);
             }
@@ -146,11 +151,25 @@ impl<'a> Survey<'a> {
         self.own_files();
     }
 
+    /// The rules that name one path: denials, or grants.
+    fn literal(&self, denials: bool) -> impl Iterator<Item = (&'a HostPath, &'a PathRule)> + use<'a> {
+        let rules = self.policy.files.rules.iter().filter(move |rule| rule.verb.is_deny() == denials);
+        rules.filter_map(|rule| match &rule.pattern {
+            PathPattern::Subtree(path) => Some((path, rule)),
+            PathPattern::Glob(_) => None,
+        })
+    }
+
     /// Asks the policy.
     pub(crate) fn word(&self, path: &HostPath) -> Word {
-        let read = self.policy.may_path(path, Access::Read);
+        self.word_of(self.policy, path)
+    }
+
+    /// Asks a policy that says the same of this path.
+    pub(crate) fn word_of(&self, policy: &Policy, path: &HostPath) -> Word {
+        let read = policy.may_path(path, Access::Read);
         let write = match read.verdict {
-            Verdict::Allowed => Some(self.policy.may_path(path, Access::Write)),
+            Verdict::Allowed => Some(policy.may_path(path, Access::Write)),
             Verdict::Denied | Verdict::Private => None,
         };
         let place = if *path == self.policy.files.home.path { Place::Home } else { Place::Temporary };
@@ -165,11 +184,12 @@ impl<'a> Survey<'a> {
             (Want::ReadOnly | Want::Writable, Some(write)) if write.origin != Origin::builtin("default deny") => write,
             _ => read,
         };
+        let denied = decision.rule.as_ref().is_some_and(|rule| rule.verb == PathVerb::DenyRead);
         let pattern = match &decision.rule {
             Some(PathRule { pattern: PathPattern::Glob(glob), origin, .. }) => Some((glob.to_string(), origin.clone())),
             _ => None,
         };
-        Word { want, why: decision.reason, pattern }
+        Word { want, why: decision.reason, pattern, denied }
     }
 
     /// The path after following every symlink; `None` when it does not exist.
@@ -187,11 +207,11 @@ impl<'a> Survey<'a> {
     }
 
     fn folder(&self, path: &HostPath) -> Option<HostPath> {
-        if let Some(known) = self.resolved.borrow().get(path) {
+        if let Some(known) = self.resolved.borrow().get(bytes(path)) {
             return known.clone();
         }
         let found = self.view.canonical(path);
-        self.resolved.borrow_mut().insert(path.clone(), found.clone());
+        self.resolved.borrow_mut().insert(bytes(path).to_vec(), found.clone());
         found
     }
 

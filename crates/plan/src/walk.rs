@@ -6,11 +6,12 @@
 use crate::PlanError;
 use crate::fs_view::Kind;
 use crate::layout::{Place, Want};
-use crate::names::{self, Sieve};
-use crate::survey::Survey;
-use ringfence_policy::{HostPath, PathGlob, PathPattern, PathVerb};
+use crate::names::{self, Active, Protected, Sieve};
+use crate::survey::{Survey, Word};
+use ringfence_policy::{HostPath, PathGlob, PathPattern, PathRule, PathVerb, Policy};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::rc::Rc;
 
 /// Bounds of a search.
 #[derive(Debug, Clone, Copy)]
@@ -28,78 +29,122 @@ impl Default for Bounds {
 }
 
 /// A folder to be searched. The policy is asked by the path that rules are written in; mounts are made on the real one.
-struct Folder {
+struct Folder<'a> {
     named: HostPath,
     real: HostPath,
     want: Want,
+    patterns: Rc<Patterns<'a>>,
+    protected: Active,
 }
 
-/// Puts a node for everything that a pattern or a protected name matches.
+/// The patterns that may match something in a folder. Most of them are about other places.
+#[derive(Default)]
+struct Patterns<'a> {
+    globs: Vec<(&'a PathGlob, PathVerb)>,
+    sieve: Sieve,
+}
+
+impl<'a> Patterns<'a> {
+    fn new(globs: Vec<(&'a PathGlob, PathVerb)>) -> Rc<Self> {
+        let mut sieve = Sieve::default();
+        for (glob, _) in &globs {
+            sieve.add(&glob.pattern);
+        }
+        Rc::new(Self { globs, sieve })
+    }
+
+    /// Those that may match something in a folder below.
+    fn narrowed(self: &Rc<Self>, named: &HostPath) -> Rc<Self> {
+        let matter = |(glob, _): &&(&PathGlob, PathVerb)| glob.could_match_below(named);
+        if self.globs.iter().filter(matter).count() == self.globs.len() {
+            return Rc::clone(self);
+        }
+        Self::new(self.globs.iter().filter(matter).copied().collect())
+    }
+}
+
+/// Puts a node for everything that a pattern or a protected name matches, and for the denials that lie in what a pattern
+/// shows.
 pub(crate) fn search(survey: &mut Survey<'_>, bounds: Bounds) {
     let policy = survey.policy;
     let globs = policy.files.rules.iter().filter_map(|rule| match &rule.pattern {
         PathPattern::Glob(glob) => Some((glob, rule.verb)),
         PathPattern::Subtree(_) => None,
     });
+    let all = Patterns::new(globs.collect());
+    let protected = Protected::new(&policy.files.protected);
+    if all.globs.is_empty() && protected.is_empty() {
+        return;
+    }
     let mut search = Search {
         survey,
-        globs: globs.collect(),
-        by_pattern: Sieve::default(),
-        by_name: Sieve::default(),
+        protected,
         pending: BTreeSet::new(),
+        start: None,
+        asked: 0,
+        narrow: None,
+        shown: false,
         entries: 0,
         matches: 0,
         bounds,
     };
-    for (glob, _) in &search.globs {
-        search.by_pattern.add(&glob.pattern);
-    }
-    for name in &policy.files.protected {
-        search.by_name.add(&name.pattern);
-    }
-    if search.by_pattern.is_empty() && search.by_name.is_empty() {
-        return;
-    }
-    let starts = search.starts();
+    let starts = search.starts(&all);
     search.pending = starts.iter().map(|start| start.real.clone()).collect();
     for start in starts {
         if !search.folder(start) {
             return;
         }
     }
+    if search.shown {
+        survey.denials();
+    }
 }
 
 struct Search<'s, 'a> {
     survey: &'s mut Survey<'a>,
-    globs: Vec<(&'a PathGlob, PathVerb)>,
-    by_pattern: Sieve,
-    by_name: Sieve,
+    protected: Protected,
     /// Starts that were not yet searched on the way from another.
     pending: BTreeSet<HostPath>,
+    /// Where this search started.
+    start: Option<HostPath>,
+    /// How often the policy was asked since.
+    asked: usize,
+    /// The policy as far as it speaks of what lies there.
+    narrow: Option<Policy>,
+    /// Whether a pattern showed something.
+    shown: bool,
     entries: usize,
     matches: usize,
     bounds: Bounds,
 }
 
-impl Search<'_, '_> {
+/// How many questions make it worth to narrow the policy down.
+const CROWD: usize = 12;
+
+impl<'a> Search<'_, 'a> {
     /// Where the search begins: what of the host is seen, and the bases of patterns that show something more. Shallow
     /// ones come first and take the deeper ones along.
-    fn starts(&self) -> Vec<Folder> {
+    fn starts(&self, all: &Rc<Patterns<'a>>) -> Vec<Folder<'a>> {
         let mut starts = Vec::new();
+        let start = |named: &HostPath, real: HostPath, want| {
+            let patterns = all.narrowed(named);
+            self.is_worth(want, &patterns).then(|| {
+                let protected = self.protected.at(&real);
+                Folder { named: named.clone(), real, want, patterns, protected }
+            })
+        };
         let nodes = self.survey.layout.nodes();
         for (path, node) in nodes.filter(|(_, node)| node.kind == Kind::Dir && node.want.is_host()) {
-            let by_name = node.want == Want::Writable && !self.by_name.is_empty();
-            let in_base = |glob: &PathGlob| path.is_within(&glob.base) && glob.could_match_below(path);
-            if by_name || self.globs.iter().any(|(glob, _)| in_base(glob)) {
-                starts.push(Folder { named: path.clone(), real: path.clone(), want: node.want });
+            // What lies around a pattern's base is not searched for it: the base is a start of its own.
+            let by_name = node.want == Want::Writable && !self.protected.is_empty();
+            if by_name || all.globs.iter().any(|(glob, _)| path.is_within(&glob.base)) {
+                starts.extend(start(path, path.clone(), node.want));
             }
         }
-        for (glob, _) in &self.globs {
-            if let Some((real, Kind::Dir)) = self.survey.resolve(&glob.base) {
+        for base in all.globs.iter().map(|(glob, _)| &glob.base).collect::<BTreeSet<_>>() {
+            if let Some((real, Kind::Dir)) = self.survey.resolve(base) {
                 let want = self.survey.layout.want(&real);
-                if self.is_worth(&glob.base, want) {
-                    starts.push(Folder { named: glob.base.clone(), real, want });
-                }
+                starts.extend(start(base, real, want));
             }
         }
         starts.sort_by(|a, b| (a.real.depth(), &a.real, &a.named).cmp(&(b.real.depth(), &b.real, &b.named)));
@@ -107,19 +152,20 @@ impl Search<'_, '_> {
         starts
     }
 
-    /// Whether something may be found below a folder.
-    fn is_worth(&self, named: &HostPath, want: Want) -> bool {
-        if want == Want::Writable && !self.by_name.is_empty() {
-            return true;
-        }
-        self.globs.iter().any(|(glob, verb)| (want.is_host() || !verb.is_deny()) && glob.could_match_below(named))
+    /// Whether something may be found in a folder. Where nothing of the host is seen, only what shows something can be.
+    fn is_worth(&self, want: Want, patterns: &Patterns<'_>) -> bool {
+        want == Want::Writable && !self.protected.is_empty()
+            || patterns.globs.iter().any(|(_, verb)| want.is_host() || !verb.is_deny())
     }
 
     /// Searches a folder and what lies below. `false`: a bound was reached.
-    fn folder(&mut self, start: Folder) -> bool {
+    fn folder(&mut self, start: Folder<'a>) -> bool {
         if start.named == start.real && !self.pending.contains(&start.real) {
             return true;
         }
+        self.start = Some(start.named.clone());
+        self.asked = 0;
+        self.narrow = None;
         let mut stack = vec![start];
         while let Some(folder) = stack.pop() {
             if is_kernels(&folder.real) {
@@ -155,8 +201,9 @@ impl Search<'_, '_> {
     }
 
     /// Looks at one entry; the folder to search next, if it is one and worth it.
-    fn entry(&mut self, folder: &Folder, name: &OsStr, kind: Kind) -> Option<Folder> {
-        let candidate = self.by_pattern.passes(name) || folder.want == Want::Writable && self.by_name.passes(name);
+    fn entry(&mut self, folder: &Folder<'a>, name: &OsStr, kind: Kind) -> Option<Folder<'a>> {
+        let protected = folder.want == Want::Writable && self.protected.passes(&folder.protected, name);
+        let candidate = protected || folder.patterns.sieve.passes(name);
         if !candidate && kind != Kind::Dir {
             return None;
         }
@@ -169,18 +216,48 @@ impl Search<'_, '_> {
             return None;
         }
         let want = self.survey.layout.node(&real).map_or(folder.want, |node| node.want);
-        self.is_worth(&named, want).then_some(Folder { named, real, want })
+        let patterns = folder.patterns.narrowed(&named);
+        self.is_worth(want, &patterns).then(|| {
+            let protected = self.protected.below(&folder.protected, name);
+            Folder { named, real, want, patterns, protected }
+        })
+    }
+
+    /// Asks the policy; from the second dozen of questions on, a policy without the rules that say nothing of any path in
+    /// the folder in which this search started. There are hundreds of those, and there may be thousands of questions.
+    fn word(&mut self, named: &HostPath) -> Word {
+        self.asked += 1;
+        if self.asked == CROWD
+            && let Some(start) = self.start.as_ref().filter(|start| named.is_within(start))
+        {
+            let speaks =
+                |rule: &&PathRule| rule.pattern.match_depth(start).is_some() || rule.pattern.could_match_below(start);
+            let rules = self.survey.policy.files.rules.iter().filter(speaks).cloned().collect();
+            let mut policy = self.survey.policy.clone();
+            policy.files.rules = rules;
+            self.narrow = Some(policy);
+        }
+        let policy = self.narrow.as_ref().unwrap_or(self.survey.policy);
+        self.survey.word_of(policy, named)
     }
 
     /// Asks the policy about a path that a pattern may match.
     fn candidate(&mut self, named: &HostPath, real: &HostPath, kind: Kind) {
         let before = self.survey.layout.want(real);
-        let word = self.survey.word(named);
-        match word.want {
-            Want::Hidden | Want::ReadOnly if word.want < before && before.is_host() => {
-                let Some((target, target_kind)) = self.survey.resolve(named) else { return };
-                let (target, target_kind) =
-                    if kind == Kind::Symlink { (target, target_kind) } else { (real.clone(), kind) };
+        let word = self.word(named);
+        let want = match word.want {
+            // To the policy nothing of the host is seen here, as far as patterns go; if something is (a tool, a folder that
+            // another pattern shows), the denial is about it.
+            Want::Private(_) if word.denied => Want::Hidden,
+            want => want,
+        };
+        match want {
+            Want::Hidden | Want::ReadOnly if want < before && before.is_host() => {
+                let target = match kind {
+                    Kind::Symlink => self.survey.resolve(named),
+                    _ => Some((real.clone(), kind)),
+                };
+                let Some((target, target_kind)) = target else { return };
                 self.count(&word.pattern);
                 if word.pattern.is_none() {
                     self.survey.notes.names_held += 1;
@@ -190,12 +267,13 @@ impl Search<'_, '_> {
                         }
                     }
                 }
-                self.survey.close(named, target, target_kind, word.want, word.why, None);
+                self.survey.close(named, target, target_kind, want, word.why, None);
             }
             // What a pattern shows is what bears the name, never what a link of that name leads to.
-            Want::ReadOnly | Want::Writable if word.want > before && kind != Kind::Symlink => {
+            Want::ReadOnly | Want::Writable if want > before && kind != Kind::Symlink => {
                 self.count(&word.pattern);
-                self.survey.show(named, real.clone(), word.want, kind, word.why);
+                self.shown = true;
+                self.survey.show(named, real.clone(), want, kind, word.why);
             }
             Want::Private(Place::Home | Place::Temporary) | Want::Hidden | Want::ReadOnly | Want::Writable => {}
         }

