@@ -98,7 +98,12 @@ fn main() -> std::process::ExitCode {
     let command = Command { program, args: args.collect() };
     let outcome = spawn(&plan(&work), &command, IoSetup::default()).and_then(|running| running.wait_blocking());
     match outcome {
-        Ok(outcome) => outcome.exit_code().into(),
+        Ok(outcome) => {
+            if std::env::var_os("BOX_DEBUG").is_some() {
+                let _ = writeln!(std::io::stderr(), "box: {outcome:?}");
+            }
+            outcome.exit_code().into()
+        }
         Err(error) => {
             let cause = std::error::Error::source(&error).map_or_else(String::new, |c| format!(": {c}"));
             let hint = error.hint().map_or_else(String::new, |h| format!("\n  = help: {h}"));

@@ -57,15 +57,14 @@ pub fn receive(from: impl AsFd, blocking: crate::file::Blocking) -> Result<Optio
     if blocking == crate::file::Blocking::No {
         flags |= RecvFlags::DONTWAIT;
     }
-    let got = rustix::io::retry_on_intr(|| {
-        rustix::net::recvmsg(&from, &mut [IoSliceMut::new(&mut buffer)], &mut control, flags)
-    });
-    let got = match got {
-        Ok(got) => got,
-        Err(Errno::AGAIN) if blocking == crate::file::Blocking::No => return Ok(None),
-        // A peer that dies with unread messages resets the connection.
-        Err(Errno::CONNRESET) => return Ok(Some(Received::default())),
-        Err(errno) => return Err(errno).at("recvmsg", String::new),
+    let got = loop {
+        match rustix::net::recvmsg(&from, &mut [IoSliceMut::new(&mut buffer)], &mut control, flags) {
+            Ok(got) => break got,
+            Err(Errno::AGAIN) if blocking == crate::file::Blocking::No => return Ok(None),
+            // A peer that closed with unread messages resets the connection: told once, before what it sent last.
+            Err(Errno::INTR | Errno::CONNRESET) => {}
+            Err(errno) => return Err(errno).at("recvmsg", String::new),
+        }
     };
     let mut fds = Vec::new();
     for message in control.drain() {

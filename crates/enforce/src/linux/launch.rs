@@ -96,13 +96,14 @@ pub fn spawn(plan: &Plan, command: &Command, io: IoSetup) -> Result<Running, Enf
     };
     let init = clone::spawn(&NAMESPACES, group.as_ref().map(|g| g.fd().as_fd()), move || init::run(birth))
         .map_err(clone_failed)?;
-    let mut building = Building { plan, command, init, control, report, ready: None, listeners: Vec::new() };
+    let mut building = Building { plan, command, init, control, report, ready: None, listeners: Vec::new(), early: Vec::new() };
     match building.finish(&signals) {
         Ok(proved) => {
             let (ipv6, vanished, master) = building.ready.take().unwrap_or((false, 0, None));
             Running::new(Parts {
                 init: building.init,
                 control: building.control,
+                early: building.early,
                 signals,
                 terminal: terminal.zip(master),
                 listeners: building.listeners,
@@ -184,6 +185,8 @@ struct Building<'a> {
     report: OwnedFd,
     ready: Option<(bool, u32, Option<OwnedFd>)>,
     listeners: Vec<Listener>,
+    /// What process 1 said of the command already.
+    early: Vec<FromInit>,
 }
 
 impl Building<'_> {
@@ -294,8 +297,12 @@ impl Building<'_> {
                 Ok(true)
             }
             Some(FromInit::Failed(failure)) => Err(failed(failure, self.command)),
-            // The command ended: before its execution, as nothing else has been heard on its own connection.
-            _ => Ok(true),
+            // A short program can be over before we have heard of its execution.
+            Some(early) => {
+                self.early.push(early);
+                Ok(true)
+            }
+            None => Err(EnforceError::Ended),
         }
     }
 

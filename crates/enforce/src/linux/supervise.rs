@@ -95,6 +95,7 @@ pub struct Turn {
 pub(crate) struct Parts {
     pub(crate) init: Child,
     pub(crate) control: OwnedFd,
+    pub(crate) early: Vec<FromInit>,
     pub(crate) signals: Signals,
     pub(crate) terminal: Option<(UserTerminal, OwnedFd)>,
     pub(crate) listeners: Vec<Listener>,
@@ -228,6 +229,9 @@ impl Running {
         running.poller.add(&running.init.pidfd, INIT, Wants::READ).map_err(supervise)?;
         running.poller.add(&running.signals.fd, SIGNALS, Wants::READ).map_err(supervise)?;
         running.update_wants().map_err(supervise)?;
+        for message in parts.early {
+            running.on_command(&message).map_err(supervise)?;
+        }
         Ok(running)
     }
 
@@ -373,17 +377,30 @@ impl Running {
                     let connection = result.and_then(|()| fd.ok_or(Errno::BADF));
                     happened.push(Happened::Dialed { id: DialId(id), connection });
                 }
-                Some(FromInit::Stopped(signal)) => {
-                    self.on_stopped(signal)?;
-                    happened.push(Happened::Stopped);
+                Some(message) => {
+                    self.on_command(&message)?;
+                    if matches!(message, FromInit::Stopped(_)) {
+                        happened.push(Happened::Stopped);
+                    }
                 }
-                Some(FromInit::Exited(status)) => {
-                    self.ended = Some(Outcome::Exited(u8::try_from(status & 0xff).unwrap_or(u8::MAX)));
-                }
-                Some(FromInit::Signaled(signal)) => self.ended = Some(Outcome::Signaled(signal)),
-                Some(FromInit::Continued | FromInit::Listeners(_) | FromInit::Ready { .. } | FromInit::Failed(_))
-                | None => {}
+                None => {}
             }
+        }
+        Ok(())
+    }
+
+    fn on_command(&mut self, message: &FromInit) -> Result<(), SysError> {
+        match message {
+            FromInit::Stopped(signal) => self.on_stopped(*signal)?,
+            FromInit::Exited(status) => {
+                self.ended = Some(Outcome::Exited(u8::try_from(status & 0xff).unwrap_or(u8::MAX)));
+            }
+            FromInit::Signaled(signal) => self.ended = Some(Outcome::Signaled(*signal)),
+            FromInit::Continued
+            | FromInit::Listeners(_)
+            | FromInit::Ready { .. }
+            | FromInit::Failed(_)
+            | FromInit::Dialed { .. } => {}
         }
         Ok(())
     }
