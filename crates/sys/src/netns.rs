@@ -4,6 +4,7 @@ use crate::{Context, Errno, SysError};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 /// What the loopback of a namespace is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,18 +202,25 @@ fn bind(fd: &OwnedFd, address: SocketAddr) -> Result<(), SysError> {
     rustix::net::bind(fd, &address).at("bind", || format!("{address}"))
 }
 
-/// Begins a TCP connection from this process's network namespace. It is made at once on loopback unless the listener's
-/// queue is full; the descriptor is non-blocking either way and becomes writable when it is made.
+/// Begins a TCP connection from this process's network namespace and waits a moment for it: on loopback it is made or
+/// refused at once unless the listener's queue is full. The descriptor is non-blocking; when the moment was too short it
+/// becomes writable when the connection is made, or holds an error.
 ///
 /// # Errors
 /// `ECONNREFUSED` and others.
-pub fn dial(address: SocketAddr) -> Result<OwnedFd, SysError> {
+pub fn dial(address: SocketAddr, moment: Duration) -> Result<OwnedFd, SysError> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = rustix::net::socket_with(family(&address), SocketType::STREAM, flags, Some(ipproto::TCP))
         .at("socket", || format!("{address}"))?;
     match rustix::net::connect(&fd, &address) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
-        Err(errno) => Err(errno).at("connect", || format!("{address}")),
+        Ok(()) => return Ok(fd),
+        Err(Errno::INPROGRESS) => {}
+        Err(errno) => return Err(errno).at("connect", || format!("{address}")),
+    }
+    crate::event::wait(&[(fd.as_fd(), crate::event::Interest::Write)], Some(moment))?;
+    match sockopt::socket_error(&fd) {
+        Ok(Ok(())) => Ok(fd),
+        Ok(Err(errno)) | Err(errno) => Err(errno).at("connect", || format!("{address}")),
     }
 }
 

@@ -5,7 +5,7 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Pid;
 pub use rustix::termios::Winsize;
-use rustix::termios::{LocalModes, OptionalActions, Termios};
+use rustix::termios::{LocalModes, OptionalActions, OutputModes, Termios};
 use std::path::Path;
 
 /// Both ends of a pseudoterminal.
@@ -55,6 +55,22 @@ impl Modes {
         let mut raw = self.0.clone();
         raw.make_raw();
         Self(raw)
+    }
+
+    /// The same, with every key passed on as it is, and output treated as before.
+    #[must_use]
+    pub fn raw_input(&self) -> Self {
+        let mut raw = self.raw();
+        raw.0.output_modes = self.0.output_modes;
+        raw
+    }
+
+    /// The same, with output passed on as it is.
+    #[must_use]
+    pub fn plain_output(&self) -> Self {
+        let mut plain = self.0.clone();
+        plain.output_modes.remove(OutputModes::OPOST);
+        Self(plain)
     }
 
     /// Whether lines are edited by the terminal.

@@ -179,6 +179,7 @@ fn execute(start: &Start<'_>) -> Result<i32, Failure> {
     let env = start.plan.env.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
     let image = Image::new(args, env).during(Step::Execute, Path::new(program))?;
     let mut denied = None;
+    let searched = !program.as_encoded_bytes().contains(&b'/');
     for candidate in candidates(program, &start.plan.env) {
         let Err(error) = image.execute(&candidate);
         match error.errno {
@@ -186,8 +187,10 @@ fn execute(start: &Start<'_>) -> Result<i32, Failure> {
                 let Err(error) = image.execute_script(OsStr::new("/bin/sh"), &candidate);
                 return Err(Failure::new(Step::Execute, &candidate, error));
             }
-            // A file that is there and gives ENOENT has an interpreter that is not.
+            // A folder of PATH may be hidden; it holds no program then. A file that is there and gives ENOENT has an
+            // interpreter that is not.
             Errno::NOENT | Errno::NOTDIR if !file::exists(Path::new(&candidate)) => {}
+            Errno::ACCESS if searched && !file::exists(Path::new(&candidate)) => {}
             Errno::ACCESS | Errno::NOENT => {
                 denied.get_or_insert(Failure::new(Step::Execute, &candidate, error));
             }

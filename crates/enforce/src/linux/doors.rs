@@ -7,6 +7,7 @@ use ringfence_sys::netns::{self, Ipv6, Loopback};
 use ringfence_sys::{Errno, SysError};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 /// A listener and what it is for.
 pub(crate) type Open = (Listens, u16, OwnedFd);
@@ -57,7 +58,9 @@ fn tcp(out: &mut Vec<Open>, kind: Listens, ip: IpAddr, port: u16) -> Result<(), 
 
 /// Begins a connection to a server inside, on 127.0.0.1 or else on ::1.
 pub(crate) fn dial(port: u16) -> Result<OwnedFd, Errno> {
-    netns::dial(netns::loopback_v4(port))
-        .or_else(|first| netns::dial(netns::loopback_v6(port)).map_err(|_| first))
+    // Process 1 does nothing else in the meantime.
+    const MOMENT: Duration = Duration::from_millis(20);
+    netns::dial(netns::loopback_v4(port), MOMENT)
+        .or_else(|first| netns::dial(netns::loopback_v6(port), MOMENT).map_err(|_| first))
         .map_err(|error| error.errno)
 }

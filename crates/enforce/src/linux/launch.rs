@@ -96,7 +96,8 @@ pub fn spawn(plan: &Plan, command: &Command, io: IoSetup) -> Result<Running, Enf
     };
     let init = clone::spawn(&NAMESPACES, group.as_ref().map(|g| g.fd().as_fd()), move || init::run(birth))
         .map_err(clone_failed)?;
-    let mut building = Building { plan, command, init, control, report, ready: None, listeners: Vec::new(), early: Vec::new() };
+    let mut building =
+        Building { plan, command, init, control, report, ready: None, listeners: Vec::new(), early: Vec::new() };
     match building.finish(&signals) {
         Ok(proved) => {
             let (ipv6, vanished, master) = building.ready.take().unwrap_or((false, 0, None));
@@ -212,13 +213,14 @@ impl Building<'_> {
                 fds.push((self.control.as_fd(), Interest::Read));
             }
             let ready = event::wait(&fds, None).map_err(launch("wait for process 1"))?;
-            if ready.get(1) == Some(&true) {
-                interrupted(signals)?;
-            }
             if ready.get(2) == Some(&true) {
                 control_open = self.hear_init()?;
             }
             if ready.first() != Some(&true) {
+                // Once the program runs, which is known by its end of the connection, signals are for the program.
+                if ready.get(1) == Some(&true) {
+                    interrupted(signals)?;
+                }
                 continue;
             }
             let message = socket::receive(&self.report, Blocking::No).map_err(launch("talk to process 1"))?;

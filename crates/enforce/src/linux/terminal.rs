@@ -58,7 +58,12 @@ impl UserTerminal {
     pub(crate) fn wanted(&self) -> TerminalWanted {
         let size =
             pty::size(&self.original.fd).unwrap_or(pty::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 });
-        TerminalWanted { places: self.places.clone(), modes: self.original.modes.clone(), size }
+        // Line ends are made once: inside, unless the user's terminal goes on making them for others.
+        let modes = match self.input {
+            Input::Always => self.original.modes.clone(),
+            Input::WhenRaw => self.original.modes.plain_output(),
+        };
+        TerminalWanted { places: self.places.clone(), modes, size }
     }
 
     pub(crate) fn is_engaged(&self) -> bool {
@@ -84,7 +89,11 @@ impl UserTerminal {
         if let Ok(mut slot) = ENGAGED.lock() {
             *slot = Some(Arc::clone(&self.original));
         }
-        self.engaged = pty::set_modes(&self.original.fd, &self.original.modes.raw(), When::Drained).is_ok();
+        let modes = match self.input {
+            Input::Always => self.original.modes.raw(),
+            Input::WhenRaw => self.original.modes.raw_input(),
+        };
+        self.engaged = pty::set_modes(&self.original.fd, &modes, When::Drained).is_ok();
     }
 
     /// The settings that were there before us. Not when somebody else is in the foreground: then they are theirs.
