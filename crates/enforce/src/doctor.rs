@@ -238,7 +238,7 @@ fn doors() -> Result<String, String> {
     let ipv6 = netns::set_up(Loopback::EveryAddress { v4: SOURCE_V4, v6: SOURCE_V6 }).map_err(text)?;
     let listener = netns::listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 443)).map_err(text)?;
     let destination = SocketAddr::new(IpAddr::V4(ELSEWHERE), 443);
-    let _client = netns::dial(destination).map_err(text)?;
+    let _client = netns::dial(destination, std::time::Duration::from_millis(100)).map_err(text)?;
     let taken = netns::accept(listener).map_err(text)?.ok_or("a connection did not arrive")?;
     let seen = netns::local_address(taken).map_err(text)?;
     if seen != destination {

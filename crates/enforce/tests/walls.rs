@@ -3,6 +3,15 @@
 //! This program is its own test runner: every case runs a sandbox in a child of one thread, which is this program again
 //! with the word `--box`. As root every case runs twice, as root and as an ordinary user.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "this is all test code, and its own test runner"
+)]
+
 #[path = "support/hand.rs"]
 mod hand;
 #[path = "support/terminal.rs"]
@@ -237,11 +246,8 @@ fn the_network_has_no_way_out_but_the_doors(w: &World) {
     assert!(listener.accept().is_ok());
     assert_ne!(said(w.inside(&[], &["bash", "-c", &connect])).code, Some(0));
     assert!(listener.accept().is_err(), "nothing arrived");
-    for (to, shown) in [("93.184.216.34", "93.184.216.34:443 from 10.255.0.2")] {
-        let script = format!("exec 3<>/dev/tcp/{to}/443; cat <&3");
-        let out = said(w.inside(&["--serve"], &["bash", "-c", &script]));
-        assert_eq!(out.out, shown, "{out:?}");
-    }
+    let v4 = said(w.inside(&["--serve"], &["bash", "-c", "exec 3<>/dev/tcp/93.184.216.34/443; cat <&3"]));
+    assert_eq!(v4.out, "93.184.216.34:443 from 10.255.0.2", "{v4:?}");
     let v6 = said(w.inside(&["--serve"], &["bash", "-c", "exec 3<>/dev/tcp/2606:2800:220:1::1/443; cat <&3"]));
     if Path::new("/proc/sys/net/ipv6").exists() {
         assert_eq!(v6.out, "[2606:2800:220:1::1]:443 from fd00:65:ffff::2", "{v6:?}");

@@ -174,6 +174,7 @@ pub(crate) fn job_control_works_inside_and_outside(w: &World) {
     std::thread::sleep(Duration::from_millis(300));
     screen.type_keys("typed\n");
     screen.expect("got-typed");
+    screen.expect("$ ");
     screen.type_keys("exit 0\n");
     assert_eq!(screen.end().0, Some(0));
 }
