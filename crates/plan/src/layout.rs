@@ -7,6 +7,7 @@
 
 use crate::fs_view::Kind;
 use ringfence_policy::HostPath;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
@@ -68,10 +69,21 @@ pub(crate) fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     (!name.is_empty()).then_some((folder, name))
 }
 
+/// Bytes that sort as paths do, component by component: a slash comes before every byte that a name can hold.
+fn sort_key(path: &HostPath) -> Vec<u8> {
+    let mut key: Vec<u8> = bytes(path).iter().map(|b| if *b == b'/' { 0 } else { *b }).collect();
+    key.push(0);
+    if path.depth() == 0 {
+        key.pop();
+    }
+    key
+}
+
 /// The tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
-    nodes: BTreeMap<HostPath, Node>,
+    /// By [`sort_key`].
+    nodes: BTreeMap<Vec<u8>, (HostPath, Node)>,
     /// What stands at each node, by the bytes of its path: asked for more often than anything else.
     wants: HashMap<Vec<u8>, Want>,
     /// Symlinks to make in file systems of ours, so that a path that the policy names leads where it leads outside.
@@ -82,18 +94,20 @@ impl Layout {
     /// Puts a node; of two at the same path (two names of one file) the stricter stays.
     pub(crate) fn put(&mut self, path: HostPath, want: Want, kind: Kind, why: impl Into<String>) {
         let why = why.into();
-        match self.nodes.get_mut(&path) {
-            None => {
+        match self.nodes.entry(sort_key(&path)) {
+            Entry::Vacant(entry) => {
                 self.wants.insert(bytes(&path).to_vec(), want);
-                self.nodes.insert(path, Node { want, kind, why, pinned: false });
+                entry.insert((path, Node { want, kind, why, pinned: false }));
             }
-            // The smaller text wins a tie, so that the order of rules does not show.
-            Some(node) if want < node.want || want == node.want && why < node.why => {
-                self.wants.insert(bytes(&path).to_vec(), want);
-                node.want = want;
-                node.why = why;
+            Entry::Occupied(mut entry) => {
+                let (_, node) = entry.get_mut();
+                // The smaller text wins a tie, so that the order of rules does not show.
+                if want < node.want || want == node.want && why < node.why {
+                    self.wants.insert(bytes(&path).to_vec(), want);
+                    node.want = want;
+                    node.why = why;
+                }
             }
-            Some(_) => {}
         }
     }
 
@@ -102,7 +116,7 @@ impl Layout {
         let want = self.want(&path);
         self.wants.insert(bytes(&path).to_vec(), want);
         let new = || Node { want, kind: Kind::Dir, why: why.to_owned(), pinned: true };
-        self.nodes.entry(path).or_insert_with(new).pinned = true;
+        self.nodes.entry(sort_key(&path)).or_insert_with(|| (path, new())).1.pinned = true;
     }
 
     /// Puts a symlink.
@@ -112,7 +126,7 @@ impl Layout {
 
     /// The node at exactly this path.
     pub(crate) fn node(&self, path: &HostPath) -> Option<&Node> {
-        self.nodes.get(path)
+        self.nodes.get(&sort_key(path)).map(|(_, node)| node)
     }
 
     /// What stands at a path: the word of the deepest node on the way to it. Without one, the host's, read-only.
@@ -131,14 +145,15 @@ impl Layout {
 
     /// All nodes, in the order of paths.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = (&HostPath, &Node)> {
-        self.nodes.iter()
+        self.nodes.values().map(|(path, node)| (path, node))
     }
 
     /// The nodes strictly below a path.
-    pub(crate) fn below<'a>(&'a self, path: &'a HostPath) -> impl Iterator<Item = (&'a HostPath, &'a Node)> {
-        // Paths are ordered by component, so everything below a path follows it without a gap.
-        let after = self.nodes.range((Bound::Excluded(path.clone()), Bound::Unbounded));
-        after.take_while(move |(below, _)| below.is_within(path))
+    pub(crate) fn below(&self, path: &HostPath) -> impl Iterator<Item = (&HostPath, &Node)> {
+        let key = sort_key(path);
+        // Everything below a path follows it without a gap.
+        let after = self.nodes.range((Bound::Excluded(key.clone()), Bound::Unbounded));
+        after.take_while(move |(below, _)| below.starts_with(&key)).map(|(_, (path, node))| (path, node))
     }
 
     /// All symlinks, in the order of paths.

@@ -162,14 +162,9 @@ impl<'a> Survey<'a> {
 
     /// Asks the policy.
     pub(crate) fn word(&self, path: &HostPath) -> Word {
-        self.word_of(self.policy, path)
-    }
-
-    /// Asks a policy that says the same of this path.
-    pub(crate) fn word_of(&self, policy: &Policy, path: &HostPath) -> Word {
-        let read = policy.may_path(path, Access::Read);
+        let read = self.policy.may_path(path, Access::Read);
         let write = match read.verdict {
-            Verdict::Allowed => Some(policy.may_path(path, Access::Write)),
+            Verdict::Allowed => Some(self.policy.may_path(path, Access::Write)),
             Verdict::Denied | Verdict::Private => None,
         };
         let place = if *path == self.policy.files.home.path { Place::Home } else { Place::Temporary };

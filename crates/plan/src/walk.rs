@@ -7,8 +7,8 @@ use crate::PlanError;
 use crate::fs_view::Kind;
 use crate::layout::{Place, Want};
 use crate::names::{self, Active, Protected, Sieve};
-use crate::survey::{Survey, Word};
-use ringfence_policy::{HostPath, PathGlob, PathPattern, PathRule, PathVerb, Policy};
+use crate::survey::Survey;
+use ringfence_policy::{HostPath, PathGlob, PathPattern, PathVerb};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::rc::Rc;
@@ -76,18 +76,8 @@ pub(crate) fn search(survey: &mut Survey<'_>, bounds: Bounds) {
     if all.globs.is_empty() && protected.is_empty() {
         return;
     }
-    let mut search = Search {
-        survey,
-        protected,
-        pending: BTreeSet::new(),
-        start: None,
-        asked: 0,
-        narrow: None,
-        shown: false,
-        entries: 0,
-        matches: 0,
-        bounds,
-    };
+    let mut search =
+        Search { survey, protected, pending: BTreeSet::new(), shown: false, entries: 0, matches: 0, bounds };
     let starts = search.starts(&all);
     search.pending = starts.iter().map(|start| start.real.clone()).collect();
     for start in starts {
@@ -105,21 +95,12 @@ struct Search<'s, 'a> {
     protected: Protected,
     /// Starts that were not yet searched on the way from another.
     pending: BTreeSet<HostPath>,
-    /// Where this search started.
-    start: Option<HostPath>,
-    /// How often the policy was asked since.
-    asked: usize,
-    /// The policy as far as it speaks of what lies there.
-    narrow: Option<Policy>,
     /// Whether a pattern showed something.
     shown: bool,
     entries: usize,
     matches: usize,
     bounds: Bounds,
 }
-
-/// How many questions make it worth to narrow the policy down.
-const CROWD: usize = 12;
 
 impl<'a> Search<'_, 'a> {
     /// Where the search begins: what of the host is seen, and the bases of patterns that show something more. Shallow
@@ -163,9 +144,6 @@ impl<'a> Search<'_, 'a> {
         if start.named == start.real && !self.pending.contains(&start.real) {
             return true;
         }
-        self.start = Some(start.named.clone());
-        self.asked = 0;
-        self.narrow = None;
         let mut stack = vec![start];
         while let Some(folder) = stack.pop() {
             if is_kernels(&folder.real) {
@@ -223,28 +201,10 @@ impl<'a> Search<'_, 'a> {
         })
     }
 
-    /// Asks the policy; from the second dozen of questions on, a policy without the rules that say nothing of any path in
-    /// the folder in which this search started. There are hundreds of those, and there may be thousands of questions.
-    fn word(&mut self, named: &HostPath) -> Word {
-        self.asked += 1;
-        if self.asked == CROWD
-            && let Some(start) = self.start.as_ref().filter(|start| named.is_within(start))
-        {
-            let speaks =
-                |rule: &&PathRule| rule.pattern.match_depth(start).is_some() || rule.pattern.could_match_below(start);
-            let rules = self.survey.policy.files.rules.iter().filter(speaks).cloned().collect();
-            let mut policy = self.survey.policy.clone();
-            policy.files.rules = rules;
-            self.narrow = Some(policy);
-        }
-        let policy = self.narrow.as_ref().unwrap_or(self.survey.policy);
-        self.survey.word_of(policy, named)
-    }
-
     /// Asks the policy about a path that a pattern may match.
     fn candidate(&mut self, named: &HostPath, real: &HostPath, kind: Kind) {
         let before = self.survey.layout.want(real);
-        let word = self.word(named);
+        let word = self.survey.word(named);
         let want = match word.want {
             // To the policy nothing of the host is seen here, as far as patterns go; if something is (a tool, a folder that
             // another pattern shows), the denial is about it.

@@ -82,7 +82,8 @@ pub(crate) fn emit(layout: &Layout, given: Given<'_>) -> Mounts {
     let links = layout.links().map(|(path, target)| (path, Step::Link(target)));
     let folders = folders.iter().map(|(path, mode)| (path, Step::Folder(*mode)));
     let mut steps: Vec<(&HostPath, Step<'_>)> = nodes.chain(links).chain(folders).collect();
-    steps.sort_by_key(|(path, _)| (path.depth(), *path));
+    // Paths of one depth do not lie in each other.
+    steps.sort_by_cached_key(|(path, _)| path.depth());
     for (path, step) in steps {
         match step {
             Step::Node(node) => emitter.node(path, node),
