@@ -12,5 +12,6 @@ mod ours;
 mod plant;
 mod prepare;
 mod prove;
+mod relay;
 pub(crate) mod supervise;
 mod terminal;
