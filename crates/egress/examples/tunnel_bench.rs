@@ -46,13 +46,22 @@ fn main() {
             }
         }
     });
+    let site = server(|mut stream| {
+        let part = vec![0u8; 1 << 20];
+        let mut head = [0; 4096];
+        let _ = stream.read(&mut head);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n");
+        while stream.write_all(&part).is_ok() {}
+    });
     let proxy = engine();
     println!("load before: {}", std::fs::read_to_string("/proc/loadavg").unwrap().trim());
-    let (mut direct, mut tunnel) = (Vec::new(), Vec::new());
+    let (mut direct, mut tunnel, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..5 {
         direct.push(throughput(TcpStream::connect(source).unwrap(), cell));
         tunnel.push(throughput(connect(proxy, source), cell));
+        plain.push(throughput(get(proxy, site), cell));
     }
+    println!("plain HTTP body, MB/s {:>8.0}   (median of 5)", median(&mut plain));
     println!(
         "throughput, MB/s      direct {:>8.0}   CONNECT {:>8.0}   (medians of 5)",
         median(&mut direct),
@@ -133,6 +142,13 @@ fn connect(proxy: SocketAddr, target: SocketAddr) -> TcpStream {
         head.push(byte[0]);
     }
     assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+    stream
+}
+
+/// A plain request through the proxy, whose answer begins to arrive.
+fn get(proxy: SocketAddr, site: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(proxy).unwrap();
+    stream.write_all(format!("GET http://{site}/ HTTP/1.1\r\nHost: {site}\r\n\r\n").as_bytes()).unwrap();
     stream
 }
 

@@ -1,5 +1,6 @@
 //! Bodies: read by their framing, counted, and written in the framing that the other side was told.
 
+use crate::pipe::{After, Pipe, PipeError};
 use crate::proto::chunked::{ChunkError, Chunked, Piece, chunk_line};
 use crate::proto::http1::Framing;
 use crate::stream::{Inbox, SCRATCH, within, write_all};
@@ -7,6 +8,9 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpStream;
+
+/// A body of which so much is to come is moved and not read.
+const BULK: u64 = 256 * 1024;
 
 /// Why a body did not arrive.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +47,16 @@ pub(crate) async fn relay(
         Framing::Empty => {}
         Framing::Length(mut left) => {
             while left > 0 {
+                if inbox.unread().is_empty() && left >= BULK {
+                    let before = moved.load(Ordering::Relaxed);
+                    let after = bulk(from, to, left, idle, moved).await?;
+                    left = left.saturating_sub(moved.load(Ordering::Relaxed).wrapping_sub(before));
+                    match after {
+                        After::End => return Err(BodyError::Cut),
+                        After::Enough => break,
+                        After::Silence => {}
+                    }
+                }
                 more(from, inbox, idle).await?;
                 let most = usize::try_from(left).unwrap_or(usize::MAX);
                 let bytes = inbox.unread();
@@ -90,6 +104,9 @@ pub(crate) async fn relay(
             }
         }
         Framing::UntilClose => loop {
+            if inbox.unread().is_empty() && bulk(from, to, u64::MAX, idle, moved).await? == After::End {
+                break;
+            }
             match more(from, inbox, idle).await {
                 Ok(()) => {}
                 Err(BodyError::Cut) => break,
@@ -102,6 +119,21 @@ pub(crate) async fn relay(
         },
     }
     Ok(())
+}
+
+/// Moves content without reading it, while it comes. `Silence` without a byte where there is no pipe left.
+async fn bulk(
+    from: &TcpStream,
+    to: &TcpStream,
+    limit: u64,
+    idle: Duration,
+    moved: &AtomicU64,
+) -> Result<After, BodyError> {
+    let Some(mut pipe) = Pipe::take() else { return Ok(After::Silence) };
+    pipe.pump(from, to, limit, idle, moved).await.map_err(|error| match error {
+        PipeError::Source(error) => BodyError::Source(error),
+        PipeError::Sink(error) => BodyError::Sink(error),
+    })
 }
 
 /// Reads on when nothing is left. The end of the connection is an error.

@@ -19,6 +19,7 @@ mod forward;
 #[doc(hidden)]
 pub mod fuzz;
 mod names;
+mod pipe;
 mod proto;
 mod refusal;
 mod resolve;
@@ -40,7 +41,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::UdpSocket;
 use tokio::task::{AbortHandle, JoinSet};
 
 /// The listeners. All are non-blocking or are made so. With none at all there is no way out.
@@ -179,25 +180,33 @@ impl Engine {
     /// dropped. Returns as soon as all ports are open.
     ///
     /// # Errors
-    /// A port is taken on the host, no rule publishes it, or the same port is also carried the other way, which would be
-    /// a circle.
+    /// A port is taken on the host, or see [`Engine::publish_on`].
     pub async fn publish(&self, ports: &[u16], dialer: Arc<dyn Dialer>) -> io::Result<()> {
         let mut listeners = Vec::new();
         for &port in ports {
+            let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+            listeners.push((port, listener.map_err(|e| io::Error::new(e.kind(), format!("port {port}: {e}")))?.into()));
+        }
+        self.publish_on(listeners, dialer)
+    }
+
+    /// The same on listeners that the caller opened, each with the port inside that it stands for.
+    ///
+    /// # Errors
+    /// No rule publishes a port, the same port is also carried the other way, which would be a circle, or a listener
+    /// cannot be registered with the runtime.
+    pub fn publish_on(&self, listeners: Vec<(u16, OwnedFd)>, dialer: Arc<dyn Dialer>) -> io::Result<()> {
+        let mut ready = Vec::new();
+        for (port, fd) in listeners {
             let gate = &self.server.gate;
             let origin =
                 gate.published(port).ok_or_else(|| io::Error::other(format!("no rule publishes port {port}")))?;
             if gate.host_port(port).is_some() {
                 return Err(io::Error::other(format!("port {port} is both published and opened from the host")));
             }
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
-            listeners.push((
-                listener.map_err(|e| io::Error::new(e.kind(), format!("port {port}: {e}")))?,
-                port,
-                origin,
-            ));
+            ready.push((server::listener(fd)?, port, origin));
         }
-        let tasks = listeners.into_iter().map(|(listener, port, origin)| {
+        let tasks = ready.into_iter().map(|(listener, port, origin)| {
             let (server, dialer) = (Arc::clone(&self.server), Arc::clone(&dialer));
             tokio::spawn(doors::ports::accept_published(server, listener, port, origin, dialer)).abort_handle()
         });

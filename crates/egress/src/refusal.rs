@@ -104,8 +104,10 @@ impl Refusal {
     /// shows that of a refused CONNECT and no more.
     pub(crate) fn http(&self, method: &str) -> Vec<u8> {
         let advice = match self.status {
-            Status::Forbidden => "Do not retry. Ask the user to allow the host if the task needs it.",
-            Status::BadRequest | Status::Misdirected | Status::Loop => "Do not retry.",
+            Status::Forbidden if self.remedy.is_some() => {
+                "Do not retry. Ask the user to allow the host if the task needs it."
+            }
+            Status::Forbidden | Status::BadRequest | Status::Misdirected | Status::Loop => "Do not retry.",
             Status::TooMany | Status::BadGateway | Status::Timeout => "The policy allows the host; it may be retried.",
         };
         let body = Body {

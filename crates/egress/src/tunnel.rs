@@ -4,30 +4,22 @@
 //! and no descriptors beyond its two sockets. A direction that moves much gets a pipe and goes on with splice(2), which
 //! moves pages and copies nothing; the pipe goes back when the direction falls silent.
 
+use crate::pipe::{After, Pipe, PipeError};
 use crate::stream::{end, reset, with_scratch, write_all};
-use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, Interest, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::ReadHalf;
 
 /// So many full reads in a row make a direction use splice(2).
 const FULL_READS: u32 = 4;
-/// What a pipe is asked to hold; the most that an ordinary user may have (pipe(7), pipe-max-size).
-const PIPE_SIZE: usize = 1 << 20;
-/// How many pipes there are at once. An ordinary user may have 16,384 pages in pipes before new ones become small
-/// (pipe(7), pipe-user-pages-soft), and every pipe takes two descriptors.
-const PIPES_MAX: usize = 24;
-/// After so many turns without waiting, others get theirs.
-const TURNS: u32 = 16;
-
-static PIPES: AtomicUsize = AtomicUsize::new(0);
+/// How long a peer may leave a full pipe unread, before the watch over the whole tunnel decides.
+const FOREVER: Duration = Duration::from_secs(u64::MAX >> 32);
 
 /// Bytes that a tunnel moved.
 #[derive(Debug, Default)]
@@ -138,9 +130,9 @@ async fn pump(mut from: ReadHalf<'_>, to: &TcpStream, moved: &AtomicU64) -> io::
         if full >= FULL_READS {
             full = 0;
             if let Some(mut pipe) = Pipe::take() {
-                match pipe.pump(from.as_ref(), to, moved).await? {
+                match pipe.pump(from.as_ref(), to, u64::MAX, FOREVER, moved).await.map_err(PipeError::into_io)? {
                     After::End => break,
-                    After::Silence => {}
+                    After::Silence | After::Enough => {}
                 }
             }
         }
@@ -151,87 +143,4 @@ async fn pump(mut from: ReadHalf<'_>, to: &TcpStream, moved: &AtomicU64) -> io::
 
 fn add(moved: &AtomicU64, count: usize) {
     moved.fetch_add(u64::try_from(count).unwrap_or(0), Ordering::Relaxed);
-}
-
-/// Why a pipe stopped.
-enum After {
-    /// The source ended.
-    End,
-    /// Nothing came for a while.
-    Silence,
-}
-
-/// A pipe between two sockets.
-struct Pipe {
-    read: OwnedFd,
-    write: OwnedFd,
-    size: usize,
-}
-
-impl Pipe {
-    /// Makes a pipe, unless there are many already or the system has none left.
-    fn take() -> Option<Self> {
-        let taken = PIPES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < PIPES_MAX).then_some(n + 1));
-        if taken.is_err() {
-            return None;
-        }
-        let Ok((read, write)) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK) else {
-            PIPES.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        };
-        // EPERM above the user's limit: the pipe keeps the size that it has.
-        let size = fcntl_setpipe_size(&write, PIPE_SIZE).unwrap_or(16 * 4096);
-        Some(Self { read, write, size })
-    }
-
-    /// Moves bytes until the source ends or falls silent. The pipe is empty then.
-    async fn pump(&mut self, from: &TcpStream, to: &TcpStream, moved: &AtomicU64) -> io::Result<After> {
-        let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
-        let mut turns = 0u32;
-        loop {
-            // The pipe is empty here, so EAGAIN can only mean that the socket has nothing.
-            let filled = from.try_io(Interest::READABLE, || {
-                splice(from, None, &self.write, None, self.size, flags).map_err(io::Error::from)
-            });
-            let mut held = match filled {
-                Ok(0) => return Ok(After::End),
-                Ok(count) => count,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    turns = 0;
-                    match tokio::time::timeout(Duration::from_secs(1), from.readable()).await {
-                        Ok(ready) => ready?,
-                        Err(_) => return Ok(After::Silence),
-                    }
-                    continue;
-                }
-                Err(e) => return Err(e),
-            };
-            while held > 0 {
-                // Without SPLICE_F_MORE, which would hold back the last part of a message (splice(2)).
-                let emptied = to.try_io(Interest::WRITABLE, || {
-                    splice(&self.read, None, to, None, held, flags).map_err(io::Error::from)
-                });
-                match emptied {
-                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                    Ok(count) => {
-                        held = held.saturating_sub(count);
-                        add(moved, count);
-                    }
-                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => to.writable().await?,
-                    Err(e) => return Err(e),
-                }
-            }
-            turns += 1;
-            if turns >= TURNS {
-                turns = 0;
-                tokio::task::yield_now().await;
-            }
-        }
-    }
-}
-
-impl Drop for Pipe {
-    fn drop(&mut self) {
-        PIPES.fetch_sub(1, Ordering::Relaxed);
-    }
 }

@@ -213,9 +213,8 @@ async fn drive(
     let failed = |error| Error::Doors { error };
     let (asks, mut wanted) = unbounded_channel();
     let engine = Engine::new(config);
-    // Held until here so that nobody else takes the ports.
-    drop(published);
-    engine.publish(&ports, Arc::new(AskSupervisor(asks))).await.map_err(failed)?;
+    let published = ports.into_iter().zip(published.into_iter().map(OwnedFd::from)).collect();
+    engine.publish_on(published, Arc::new(AskSupervisor(asks))).map_err(failed)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let serve = engine.serve(doors, async {
         // Both a word and the loss of its sender mean the end.

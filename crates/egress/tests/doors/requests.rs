@@ -387,3 +387,42 @@ fn large_bodies_both_ways() {
     let closed = rig.event("closed", |e| e["event"] == "closed");
     assert!(closed["sent"].as_u64().unwrap() > 3 << 20);
 }
+
+/// Enough to be moved without being read, by both ways in which a body ends; and one that ends too early.
+#[test]
+fn large_responses_and_cut_ones() {
+    const TOTAL: usize = 12 << 20;
+    let pattern = |at: usize| ((at * 131) ^ (at >> 9)) as u8;
+    let listener = std::net::TcpListener::bind((crate::rig::ip(crate::rig::GOOD), 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let body: Vec<u8> = (0..TOTAL).map(pattern).collect();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let got = head(&mut stream);
+            let (fields, count) = match () {
+                () if got.starts_with("GET /length") => (format!("Content-Length: {TOTAL}\r\n"), TOTAL),
+                () if got.starts_with("GET /close") => (String::new(), TOTAL),
+                () => (format!("Content-Length: {TOTAL}\r\n"), TOTAL / 2),
+            };
+            stream.write_all(format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes()).unwrap();
+            stream.write_all(&body[..count]).unwrap();
+        }
+    });
+    let rig = Setup::new(port).allow("api.good.test", &[port]).start();
+    for (path, whole) in [("length", true), ("close", true), ("cut", false)] {
+        let mut stream = dial(rig.http);
+        stream
+            .write_all(format!("GET http://api.good.test:{port}/{path} HTTP/1.1\r\nHost: api.good.test:{port}\r\nConnection: close\r\n\r\n").as_bytes())
+            .unwrap();
+        assert!(head(&mut stream).starts_with("HTTP/1.1 200 "), "{path}");
+        let mut body = Vec::new();
+        let end = stream.read_to_end(&mut body);
+        assert_eq!(end.is_ok(), whole, "{path}");
+        assert_eq!(body.len() == TOTAL, whole, "{path}");
+        assert!(body.iter().enumerate().all(|(at, byte)| *byte == pattern(at)), "{path}");
+    }
+    rig.settled();
+    let errors = rig.events().iter().filter(|e| e["event"] == "closed" && e["error"].is_string()).count();
+    assert_eq!(errors, 1);
+}
