@@ -30,7 +30,7 @@ impl World {
 
     /// Root, with a project outside of any home.
     pub(crate) fn root() -> Self {
-        Self::new("/root", "/work/proj", 0)
+        Self::new("/root", "/srv/proj", 0)
     }
 
     pub(crate) fn new(home: &str, workspace: &str, uid: u32) -> Self {
