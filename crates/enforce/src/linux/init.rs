@@ -72,6 +72,9 @@ pub(crate) fn run(birth: Birth<'_>) -> i32 {
         Ok(child) => child,
         Err(error) => return give_up(&control, Failure::new(Step::Fork, "", error)),
     };
+    let command = child.pid;
+    // Closed by its owner, as everything else will be closed by number.
+    drop(child);
     // The command's process must be alone with its end, or this one would wait for a listener that never comes.
     drop(asks);
     let Some((kept, asked)) = settle(control, built.slave, asked) else { return 125 };
@@ -80,7 +83,7 @@ pub(crate) fn run(birth: Birth<'_>) -> i32 {
     {
         return give_up(&kept.control, failure);
     }
-    serve(child.pid, &kept)
+    serve(command, &kept)
 }
 
 /// Takes the listener from the command's process, as soon as it has its filter. That it failed before is told elsewhere.
