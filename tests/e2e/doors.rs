@@ -163,7 +163,8 @@ fn check_audit(fresh: &Fresh, audit: &[String], refused: usize, wrong: &mut Vec<
 fn try_all(stage: &Stage, fresh: &Fresh, threat: &Threat, attempts: &[Attempt], wall: Wall) -> Seen {
     let list: Vec<&Value> = attempts.iter().map(|a| &a.value).collect();
     let list = fresh.put(stage, &fresh.ws.join("attempts.json"), serde_json::to_string(&list).unwrap_or_default());
-    let script = stage.base.join("bin/doors.py");
+    let script = fs::read(stage.base.join("bin/doors.py")).unwrap_or_default();
+    let script = fresh.put(stage, &fresh.ws.join("doors.py"), script);
     let audit = fresh.state.join("audit.jsonl");
     let spec = Spec {
         net: Some(threat.net.clone()),

@@ -233,7 +233,7 @@ fn nothing_left(stage: &Stage, fresh: &Fresh) -> Result<(), String> {
     furnish(stage, fresh)?;
     let before = snapshot(stage, fresh);
     let flags = ["--deny-read", "$WS/.env", "--deny-write", "$WS/sub", "--deny-read", "$HOME/.ssh"];
-    let r = shell(stage, fresh, &flags, "git status >/dev/null; ls -la ~ . >/dev/null; cat .env; true");
+    let r = shell(stage, fresh, &flags, "ls -la ~ . >/dev/null; cat .env; true");
     want(r.ok(), "the run failed", &r)?;
     want(!r.out.contains('e'), "the denied file was read", &r)?;
     match differences(&before, &snapshot(stage, fresh)) {
@@ -415,7 +415,7 @@ fn descendants(of: u32) -> Vec<String> {
 }
 
 fn listeners(stage: &Stage, fresh: &Fresh) -> String {
-    let text = "cat /proc/net/tcp /proc/net/tcp6 | awk '$4==\"0A\"{print $2}' | sort; awk '{print $8}' /proc/net/unix | grep -i ringfence";
+    let text = "cat /proc/net/tcp /proc/net/tcp6 | awk '$4==\"0A\"{print $2}' | sort";
     bare(stage, fresh, text).out
 }
 
@@ -668,7 +668,7 @@ E
 getent hosts api.good.test | cut -d' ' -f1"#;
     let free = bare(stage, fresh, text);
     want(
-        free.out.contains("unix /run/docker.sock") && free.out.contains("socket alg"),
+        free.out.contains("unix /run/docker.sock") && free.out.contains("socket unix-datagram"),
         "control: without a sandbox the side doors are open",
         &free,
     )?;

@@ -53,7 +53,7 @@ struct World {
 }
 
 pub struct Stage {
-    /// A folder that both users can reach, outside of /tmp (which is private inside).
+    /// A folder that both users can reach: not below /tmp, which is private inside, and not below anybody's home.
     pub base: PathBuf,
     pub bin: PathBuf,
     pub wall: Wall,
@@ -67,7 +67,7 @@ impl Stage {
     pub fn build() -> Result<Self, String> {
         let root = rustix::process::geteuid().is_root();
         let account = account(root)?;
-        let home = if root { PathBuf::from("/home").join(&account.name) } else { home_of_caller()? };
+        let home = if root { PathBuf::from("/opt") } else { home_of_caller()? };
         let base = home.join(format!("ringfence-e2e-{}", std::process::id()));
         for d in
             [&base, &base.join("bin"), &base.join("rust"), &base.join("peers"), &base.join("world"), &base.join("git")]
