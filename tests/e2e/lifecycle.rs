@@ -28,7 +28,7 @@ const CHECKS: &[(&str, Cost, Check)] = &[
     ("streams-are-the-commands", Cost::Quick, streams),
     ("descriptors", Cost::Quick, descriptors),
     ("process-count", Cost::Quick, process_count),
-    ("no-listener-on-the-host", Cost::Quick, no_listener),
+    ("no-listener-on-the-host", Cost::Alone, no_listener),
     ("privileges", Cost::Quick, privileges),
     ("devices-and-kernel-files", Cost::Quick, devices),
     ("private-temporary-folder", Cost::Quick, private_tmp),

@@ -171,7 +171,7 @@ const REFUSALS: &[Refusal] = &[
         prepare: "WRAP='unshare -Ur sh -c \"echo 0 > /proc/sys/user/max_user_namespaces && exec \\\"\\$@\\\"\" sh'",
         args: "-- bash -c \"$RAN\"",
         status: 125,
-        says: "user namespace",
+        says: "user_namespaces",
     },
     Refusal {
         name: "audit-cannot-be-written",
