@@ -7,17 +7,26 @@ use std::process::Command;
 
 /// Runs `cargo` in the workspace; the one that started us, so that both are of one toolchain.
 pub(crate) fn cargo(root: &Path, args: &[&str]) -> Result<()> {
+    cargo_with(root, args, &[])
+}
+
+/// The same, with paths in environment variables.
+pub(crate) fn cargo_with(root: &Path, args: &[&str], env: &[(&str, &Path)]) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    program(root, cargo, args)
+    start(root, &cargo, args, env)
 }
 
 /// Runs a program and fails unless it ended with status 0.
 pub(crate) fn program(root: &Path, program: impl AsRef<OsStr>, args: &[&str]) -> Result<()> {
-    let program = program.as_ref();
+    start(root, program.as_ref(), args, &[])
+}
+
+fn start(root: &Path, program: &OsStr, args: &[&str], env: &[(&str, &Path)]) -> Result<()> {
     let shown = format!("{} {}", program.to_string_lossy(), args.join(" "));
     println!("xtask: {shown}");
     let status = Command::new(program)
         .args(args)
+        .envs(env.iter().copied())
         .current_dir(root)
         .status()
         .with_context(|| format!("cannot start `{shown}`"))?;

@@ -2,7 +2,7 @@
 
 use crate::run;
 use anyhow::Result;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Installs what the tests need, builds the program, runs the unit, property and corpus tests, then the end-to-end suite.
 pub(crate) fn run(root: &Path, quick: bool) -> Result<()> {
@@ -13,7 +13,9 @@ pub(crate) fn run(root: &Path, quick: bool) -> Result<()> {
     if !quick {
         // The suite runs the program as its users do: built for release.
         run::cargo(root, &["build", "--release", "--locked", "-p", "ringfence-cli"])?;
-        run::cargo(root, &["test", "--locked", "-p", "ringfence-e2e"])?;
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let built = target.join("release").join("ringfence");
+        run::cargo_with(root, &["test", "--locked", "-p", "ringfence-e2e"], &[("RINGFENCE_BIN", &built)])?;
     }
     Ok(())
 }
