@@ -9,7 +9,7 @@ use crate::status::{Status, Statuses, some_of};
 use crate::survey::{Survey, is_explicit};
 use crate::walk::{self, Bounds};
 use crate::{FsView, Identity, Plan, PlanError, PrepareOp, Request, SeccompPlan};
-use crate::{doors, env, landlock, limits, proof, sockets, system};
+use crate::{aliases, doors, env, landlock, limits, proof, sockets, system};
 use ringfence_policy::{Access, HomeMode, HostPath, Policy};
 
 /// The most that `/tmp` may hold unless a limit says less.
@@ -36,6 +36,7 @@ pub(crate) fn plan(
     }
     walk::search(&mut survey, Bounds::default());
     sockets::place(&mut survey);
+    aliases::hide(&mut survey);
 
     let (doors, door_notes) = doors::build(&policy.network);
     let cwd = cwd(&survey);

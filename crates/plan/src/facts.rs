@@ -35,8 +35,21 @@ pub struct HostFacts {
     pub resolver: ResolverFiles,
     /// Paths of Unix sockets that are bound on the host now (`/proc/net/unix`), without abstract ones.
     pub unix_sockets: Vec<HostPath>,
-    /// Mount points of the host (`/proc/self/mountinfo`) with their file system type.
-    pub mount_points: Vec<(HostPath, String)>,
+    /// Mounts of the host (`/proc/self/mountinfo`), in the order in which they were made.
+    pub mounts: Vec<MountFact>,
+}
+
+/// A mount of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MountFact {
+    /// Where.
+    pub point: HostPath,
+    /// Which folder of the file system is mounted there.
+    pub root: HostPath,
+    /// Major and minor number of the file system's device, as text; equal for two mounts of one file system.
+    pub device: String,
+    /// Type of the file system.
+    pub fs_type: String,
 }
 
 /// Whether something can be had, and why not.

@@ -25,6 +25,7 @@ pub mod proof;
 pub mod seccomp;
 pub mod status;
 
+mod aliases;
 mod assemble;
 mod layout;
 mod sockets;

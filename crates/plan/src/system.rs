@@ -81,11 +81,11 @@ const NODES: &[&str] = &["full", "null", "random", "tty", "urandom", "zero"];
 /// Puts nodes for what the kernel shows of the whole machine.
 pub(crate) fn place(survey: &mut Survey<'_>) {
     let facts = survey.facts;
-    let foreign = facts.mount_points.iter().filter(|(path, kind)| {
-        let usual = ["/proc", "/dev"].iter().any(|own| path.is_within(&kernel(own)));
-        !usual && FOREIGN_TYPES.contains(&kind.as_str())
+    let foreign = facts.mounts.iter().filter(|mount| {
+        let usual = ["/proc", "/dev"].iter().any(|own| mount.point.is_within(&kernel(own)));
+        !usual && FOREIGN_TYPES.contains(&mount.fs_type.as_str())
     });
-    let foreign: Vec<_> = foreign.map(|(path, _)| path.clone()).collect();
+    let foreign: Vec<_> = foreign.map(|mount| mount.point.clone()).collect();
     for path in SYS_HIDDEN.iter().map(|path| kernel(path)).chain(foreign) {
         let asked_for = survey.policy.files.rules.iter().any(|rule| {
             rule.verb == PathVerb::AllowRead

@@ -150,8 +150,11 @@ impl<'a> Search<'_, 'a> {
                 continue;
             }
             let Ok(children) = self.survey.view.children(&folder.real) else {
-                // The command runs as the same user with fewer capabilities, so it cannot list the folder either.
-                self.survey.notes.unreadable.insert(folder.real);
+                // The command runs as the same user with fewer capabilities, so it cannot list the folder either; but it
+                // could give itself the right to, where the folder is its own.
+                if folder.want == Want::Writable {
+                    self.survey.notes.unreadable.insert(folder.real);
+                }
                 continue;
             };
             if folder.named == folder.real {

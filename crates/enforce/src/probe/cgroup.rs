@@ -68,6 +68,7 @@ mod tests {
             root: HostPath::new(root).unwrap(),
             point: HostPath::new(dir).unwrap(),
             read_only: false,
+            device: "0:30".to_owned(),
             fs_type: "cgroup2".to_owned(),
         }]
     }

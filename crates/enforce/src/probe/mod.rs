@@ -171,7 +171,7 @@ pub fn gather(asked: &Asked<'_>) -> Result<Probed, ProbeError> {
         git_dirs: git::git_dirs(asked.workspace, &home, uid, &mut notes),
         resolver: resolver::files(uname.nodename),
         unix_sockets: sockets::bound(),
-        mount_points: mounts.into_iter().map(|m| (m.point, m.fs_type)).collect(),
+        mounts: mounts.into_iter().map(mountinfo::Mount::into_fact).collect(),
         home,
     };
     let other_homes = user::other_homes(&accounts, &facts.home, uid);
@@ -199,7 +199,7 @@ mod tests {
         let asked = Asked { workspace: &workspace, env: &env, program: None };
         let probed = gather(&asked).unwrap();
         assert!(probed.facts.kernel >= (4, 0));
-        assert!(probed.facts.mount_points.iter().any(|(point, _)| *point == HostPath::root()));
+        assert!(probed.facts.mounts.iter().any(|mount| mount.point == HostPath::root() && mount.device.contains(':')));
         assert!(probed.facts.home.as_path().is_dir());
         let again = gather(&asked).unwrap();
         assert_eq!(again.facts.toolchains, probed.facts.toolchains);

@@ -1,6 +1,7 @@
 //! `/proc/self/mountinfo`, proc_pid_mountinfo(5).
 
 use super::ProbeError;
+use ringfence_plan::facts::MountFact;
 use ringfence_policy::HostPath;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,8 +15,17 @@ pub struct Mount {
     pub point: HostPath,
     /// Whether this mount is read-only (the file system may be, too).
     pub read_only: bool,
+    /// Major and minor number of the file system's device: `98:0`.
+    pub device: String,
     /// Type of the file system.
     pub fs_type: String,
+}
+
+impl Mount {
+    /// What a plan wants to know of it.
+    pub(super) fn into_fact(self) -> MountFact {
+        MountFact { point: self.point, root: self.root, device: self.device, fs_type: self.fs_type }
+    }
 }
 
 /// Reads the mounts of this process's namespace.
@@ -34,7 +44,8 @@ pub fn parse(bytes: &[u8]) -> Vec<Mount> {
 
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|b| *b == b' ');
-    let root = fields.nth(3)?;
+    let device = fields.nth(2)?;
+    let root = fields.next()?;
     let point = fields.next()?;
     let options = fields.next()?;
     if point.ends_with(b"//deleted") {
@@ -46,6 +57,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
         root: HostPath::new(OsStr::from_bytes(&unescape(root))).ok()?,
         point: HostPath::new(OsStr::from_bytes(&unescape(point))).ok()?,
         read_only: options.split(|b| *b == b',').any(|o| o == b"ro"),
+        device: String::from_utf8_lossy(device).into_owned(),
         fs_type: String::from_utf8_lossy(fs_type).into_owned(),
     })
 }
@@ -91,7 +103,7 @@ mod tests {
         assert_eq!(mounts.len(), 3);
         assert_eq!(mounts[0].point, HostPath::new("/mnt2").unwrap());
         assert_eq!(mounts[0].root, HostPath::new("/mnt1").unwrap());
-        assert_eq!(mounts[0].fs_type, "ext3");
+        assert_eq!((mounts[0].device.as_str(), mounts[0].fs_type.as_str()), ("98:0", "ext3"));
         assert!(!mounts[0].read_only);
         assert_eq!(mounts[1].point, HostPath::new("/with space\ttab\\back").unwrap());
         assert!(mounts[1].read_only);

@@ -1,6 +1,6 @@
 //! Whole plans.
 
-use crate::world::{Stands, World, look, path, rule_in, section, text, user};
+use crate::world::{Stands, World, look, mount, path, rule_in, section, text, user};
 use insta::assert_snapshot;
 use ringfence_plan::{MountOp, PlanError, Status};
 use ringfence_policy::{CopyIn, HomeMode, Layer, Origin, PathVerb};
@@ -23,11 +23,11 @@ fn a_user_with_a_project_in_the_home_folder() {
 fn root_with_a_project_outside_of_any_home() {
     let mut world = World::root();
     world.view.file("/etc/shadow").dir("/home/u").file("/root/.aws/credentials").dir("/srv/jail/proc");
-    world.facts.mount_points = vec![
-        (path("/proc"), "proc".to_owned()),
-        (path("/srv/jail/proc"), "proc".to_owned()),
-        (path("/sys/fs/cgroup"), "cgroup2".to_owned()),
-    ];
+    world.facts.mounts.extend([
+        mount("/proc", "/", "0:21", "proc"),
+        mount("/srv/jail/proc", "/", "0:77", "proc"),
+        mount("/sys/fs/cgroup", "/", "0:30", "cgroup2"),
+    ]);
     assert_snapshot!(text(&world.plan()));
 }
 
@@ -108,6 +108,41 @@ fn a_path_that_is_denied_in_what_a_pattern_shows() {
     let plan = world.plan();
     assert_eq!(look(&plan, "/home/u/other/a"), Stands::ReadOnly);
     assert_eq!(look(&plan, "/home/u/other/a/b"), Stands::Hidden);
+}
+
+#[test]
+fn what_is_hidden_has_no_other_name() {
+    let mut world = World::user();
+    for dir in ["/sysroot/home/u/.ssh", "/home/u/.ssh", "/keys", "/copy/u", "/elsewhere", "/srv/own", "/home/u/x"] {
+        world.view.dir(dir);
+    }
+    world.view.file("/sysroot/tmp/x").dir("/sysroot/home/u/proj");
+    world.facts.mounts.extend([
+        // The whole file system a second time, a part of what is hidden, and folders around it.
+        mount("/sysroot", "/", "254:0", "ext4"),
+        mount("/keys", "/home/u/.ssh", "254:0", "ext4"),
+        mount("/copy", "/home", "254:0", "ext4"),
+        // Not what it seems: another file system lies over it.
+        mount("/srv/own", "/home/u/x", "254:0", "ext4"),
+        mount("/srv/own", "/", "8:1", "ext4"),
+        // The home's own place, and a folder of it that is granted by its other name.
+        mount("/elsewhere", "/home/u/w", "254:0", "ext4"),
+    ]);
+    world.rule(PathVerb::AllowWrite, "/elsewhere");
+    let hidden: Vec<_> = world.mounts().into_iter().filter(|line| line.contains("the same as")).collect();
+    assert_eq!(
+        hidden,
+        [
+            "hidden    /keys: the same as /home/u",
+            "hidden    /copy/u: the same as /home/u",
+            "hidden    /sysroot/tmp: the same as /tmp",
+            "hidden    /sysroot/home/u: the same as /home/u",
+        ]
+    );
+    assert_eq!(look(&world.plan(), "/elsewhere/x"), Stands::Writable);
+    // Nothing of it where every file system is there once.
+    world.facts.mounts.truncate(1);
+    assert!(!world.mounts().iter().any(|line| line.contains("the same as")));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A host in memory, and policies over it.
 
-use ringfence_plan::facts::{Availability, CgroupFacts, HostFacts, ResolverFiles, Toolchain};
+use ringfence_plan::facts::{Availability, CgroupFacts, HostFacts, MountFact, ResolverFiles, Toolchain};
 use ringfence_plan::{MemoryView, MountOp, Plan, PlanError, Request, explain};
 use ringfence_policy::env_rule::EnvRule;
 use ringfence_policy::{
@@ -10,6 +10,11 @@ use ringfence_policy::{
 
 pub(crate) fn path(text: &str) -> HostPath {
     HostPath::new(text).unwrap()
+}
+
+/// A mount of the host.
+pub(crate) fn mount(point: &str, root: &str, device: &str, fs_type: &str) -> MountFact {
+    MountFact { point: path(point), root: path(root), device: device.to_owned(), fs_type: fs_type.to_owned() }
 }
 
 /// A host, a user, and what is asked.
@@ -62,7 +67,7 @@ impl World {
                 hostname: "box".to_owned(),
             },
             unix_sockets: Vec::new(),
-            mount_points: Vec::new(),
+            mounts: vec![mount("/", "/", "254:0", "ext4")],
         };
         let data = path(home).join(".local").join("share").join("ringfence");
         let request = Request {
