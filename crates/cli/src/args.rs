@@ -92,6 +92,9 @@ pub(crate) struct ExplainArgs {
     /// Print data instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Name every entry of the built-in tables instead of counting them
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print all diagnostic codes, as Markdown
     #[arg(long, conflicts_with = "subject")]
     pub(crate) codes: bool,

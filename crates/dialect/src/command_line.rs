@@ -260,9 +260,12 @@ impl Reader<'_> {
     }
 }
 
+/// Of a longer value only the beginning is shown.
+const LONGEST_SHOWN: usize = 400;
+
 /// The flag as it was typed is the text, its value the place. The value of `--env` may be a secret and stays out.
 fn label(flag: &str, typed: &OsStr) -> Label {
-    let mut value = typed.to_string_lossy().into_owned();
+    let mut value: String = typed.to_string_lossy().chars().take(LONGEST_SHOWN).collect();
     if flag == "--env"
         && let Some((name, _)) = value.split_once('=')
     {

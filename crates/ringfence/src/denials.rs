@@ -83,22 +83,35 @@ pub fn action(door: Door) -> &'static str {
 }
 
 /// Hands each event to several takers.
-#[derive(Default)]
 pub(crate) struct Fanout {
     sinks: Vec<Arc<dyn EventSink>>,
+    /// Destinations of our own attempts, each of which is one refusal that nobody inside brought about.
+    own: Mutex<Vec<String>>,
 }
 
 impl Fanout {
-    /// To these, in order.
-    pub(crate) fn new(sinks: Vec<Arc<dyn EventSink>>) -> Self {
-        Self { sinks }
+    /// To these, in order; without the traces of our own attempts.
+    pub(crate) fn new(sinks: Vec<Arc<dyn EventSink>>, own: Vec<String>) -> Self {
+        Self { sinks, own: Mutex::new(own) }
+    }
+
+    fn is_own(&self, event: &Event) -> bool {
+        let EventKind::Denied { destination, .. } = &event.kind else { return false };
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        match own.iter().position(|trace| trace == destination) {
+            Some(at) => {
+                own.swap_remove(at);
+                true
+            }
+            None => false,
+        }
     }
 }
 
 impl EventSink for Fanout {
     fn record(&self, event: &Event) {
-        for sink in &self.sinks {
-            sink.record(event);
+        if !self.is_own(event) {
+            self.sinks.iter().for_each(|sink| sink.record(event));
         }
     }
 }
@@ -138,5 +151,15 @@ mod tests {
         }
         assert_eq!(denials.distinct().len(), MOST);
         assert_eq!(denials.more(), 800);
+    }
+
+    #[test]
+    fn the_trace_of_the_proof_is_no_refusal_but_only_once() {
+        let denials = Denials::default();
+        let fanout = Fanout::new(vec![Arc::new(denials.clone())], vec!["198.19.255.254:80".to_owned()]);
+        for _ in 0..3 {
+            fanout.record(&denied("198.19.255.254:80", Door::Transparent));
+        }
+        assert_eq!(denials.distinct()[0].count, 2);
     }
 }

@@ -49,11 +49,14 @@ pub enum Error {
     /// Ringfence's own files: private homes, trust.
     #[error("ringfence's own files cannot be used")]
     Store(#[from] StoreError),
-    /// The command could make a file of ours that is not there yet.
-    #[error("ringfence's own folder `{path}` would lie where the command may write, and does not exist yet")]
+    /// A folder of ours, which the command could make if it were missing, cannot be made first.
+    #[error("cannot make `{path}`, which the command could make in its place")]
     OwnFolder {
         /// Which.
         path: HostPath,
+        /// What the system said.
+        #[source]
+        error: io::Error,
     },
     /// There is no repository policy to be trusted.
     #[error("no ringfence.toml from `{dir}` up to the repository's root")]
@@ -117,10 +120,9 @@ impl Error {
             Self::Store(error) => {
                 vec![Diagnostic::error(codes::OWN_FILES, with_cause(error)).hint(error.hint())]
             }
-            Self::OwnFolder { path } => vec![
-                Diagnostic::error(codes::OWN_FILES, self.to_string())
-                    .hint(format!("choose a narrower workspace, or make the folder first: mkdir -p {path}")),
-            ],
+            Self::OwnFolder { .. } => {
+                vec![Diagnostic::error(codes::OWN_FILES, with_cause(self)).hint("choose a narrower workspace")]
+            }
             Self::NoProjectFile { .. } => {
                 vec![
                     Diagnostic::error(codes::FILE_UNREADABLE, self.to_string())
@@ -174,19 +176,24 @@ fn wall_diagnostic(error: &EnforceError) -> Diagnostic {
 }
 
 fn plan_diagnostic(error: &PlanError) -> Diagnostic {
-    let (code, hint) = match error {
-        PlanError::WorkspaceTooWide { .. } => (codes::WORKSPACE, None),
-        PlanError::RootIsLink { target, .. } => (codes::PLAN_LINK, Some(format!("name the folder itself: {target}"))),
-        PlanError::Missing { .. } => (codes::PLAN_MISSING, Some("make it before the run".to_owned())),
-        PlanError::TooManyMatches { .. } => (codes::PLAN_MATCHES, Some("deny the folder that holds them".to_owned())),
-        PlanError::Unenforceable { hint, .. } => (codes::UNENFORCEABLE, Some(hint.clone())),
-        PlanError::Weaker { layer, hint, .. } if layer == "userns" => (codes::USERNS, Some(hint.clone())),
-        PlanError::Weaker { hint, .. } => (codes::WEAKER, Some(hint.clone())),
-        PlanError::View { .. } => (codes::VIEW, None),
-        _ => (codes::UNENFORCEABLE, None),
+    let code = match error {
+        PlanError::WorkspaceTooWide { .. } => codes::WORKSPACE,
+        PlanError::RootIsLink { .. } => codes::PLAN_LINK,
+        PlanError::Missing { .. } => codes::PLAN_MISSING,
+        PlanError::TooManyMatches { .. } | PlanError::TooManyEntries { .. } => codes::PLAN_MATCHES,
+        PlanError::Weaker { layer, .. } if layer == "namespaces" => codes::USERNS,
+        PlanError::Weaker { .. } => codes::WEAKER,
+        PlanError::View { .. } => codes::VIEW,
+        _ => codes::UNENFORCEABLE,
     };
-    let problem = Diagnostic::error(code, with_cause(error));
-    match hint {
+    let message = match error {
+        PlanError::Weaker { why, .. } if code == codes::USERNS => {
+            format!("this host forbids new user namespaces: {why}")
+        }
+        _ => with_cause(error),
+    };
+    let problem = Diagnostic::error(code, message);
+    match error.hint() {
         Some(hint) => problem.hint(hint),
         None => problem,
     }

@@ -20,9 +20,11 @@ pub struct Explanation {
     pub policy: Policy,
     /// What sources said that does not take effect, or is weaker than it looks.
     pub findings: Vec<Finding>,
+    /// What is allowed but dangerous.
+    pub lints: Vec<Finding>,
     /// What is to be said about sources although they are sound.
     pub warnings: Vec<Diagnostic>,
-    /// What was found on the host and not used.
+    /// What was found on the host: used or not, and where the sets of hosts come from.
     pub notes: Vec<String>,
     /// The folder that stands in the place of a private home.
     pub private_home: HostPath,

@@ -43,6 +43,8 @@ pub(crate) struct Reader<'a> {
     /// The user's policy folder.
     pub(crate) config: &'a HostPath,
     pub(crate) resolve_set: &'a dyn Fn(&str) -> SetAnswer,
+    /// The same for a source that may not widen.
+    pub(crate) resolve_untrusted: &'a dyn Fn(&str) -> SetAnswer,
     /// Whether the user trusted this content of this repository's file.
     pub(crate) trusts: &'a dyn Fn(&HostPath, &str) -> bool,
 }
@@ -87,8 +89,11 @@ impl Reader<'_> {
             _ => Trust::Trusted,
         };
         let base = ParseContext::base_of(layer, &file, &self.place.workspace);
-        let context =
-            ParseContext::file(layer, &text.path, &self.place.home, &base, self.resolve_set).with_trust(trust);
+        let resolve_set = match trust {
+            Trust::Trusted => self.resolve_set,
+            Trust::Untrusted => self.resolve_untrusted,
+        };
+        let context = ParseContext::file(layer, &text.path, &self.place.home, &base, resolve_set).with_trust(trust);
         match native::parse(&text.text, &self.name(&text.path), &context) {
             Ok(Parsed { fragment, warnings }) => {
                 layers.fragments.push(fragment);

@@ -49,6 +49,7 @@
 
 mod builder;
 mod denials;
+pub mod doctor;
 mod env_hosts;
 mod error;
 mod explanation;

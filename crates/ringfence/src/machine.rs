@@ -3,15 +3,16 @@
 use crate::error::Error;
 use crate::layers::SourceUse;
 use crate::place::Place;
-use ringfence_dialect::{Diagnostic, codes};
 use ringfence_enforce::probe::Probed;
 use ringfence_policy::{
-    Access, Base, Fragment, HostPath, Layer, Origin, PathPattern, PathRule, PathVerb, Policy, Source, Verdict, defaults,
+    Base, Fragment, HostPath, Layer, Origin, PathPattern, PathRule, PathVerb, Policy, Source, defaults,
 };
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 
 /// The machine's tools can be read, the stores of other home folders cannot, and a policy file cannot be written by the
 /// command that it binds.
-pub(crate) fn fragment(probed: &Probed, place: &Place, used: &[SourceUse]) -> Fragment {
+pub(crate) fn fragment(probed: &Probed, place: &Place, own: [&HostPath; 3], used: &[SourceUse]) -> Fragment {
     let mut fragment = Fragment::empty(Layer::Builtin);
     let mut rule = |path: HostPath, verb, source, why: Option<String>| {
         let origin = Origin { layer: Layer::Builtin, source, line: None };
@@ -24,10 +25,24 @@ pub(crate) fn fragment(probed: &Probed, place: &Place, used: &[SourceUse]) -> Fr
         let why = Some("a policy file of this run".to_owned());
         rule(path, PathVerb::DenyWrite, Source::Builtin("policy files".to_owned()), why);
     }
-    for home in &probed.other_homes {
+    // Policy may be read, but other workspaces' homes, trust and the log may not.
+    for (path, verb) in own.into_iter().zip([PathVerb::DenyWrite, PathVerb::DenyRead, PathVerb::DenyRead]) {
+        rule(path.clone(), verb, Source::Builtin("ringfence".to_owned()), Some("ringfence's own folder".to_owned()));
+    }
+    let visible = probed.other_homes.iter().filter(|home| can_be_entered(home, probed.facts.uid));
+    for home in visible {
         fragment.paths.extend(stores_of(home, place, probed.facts.uid));
     }
     fragment
+}
+
+/// Whether there is anything to hide in another home folder: not where the system hides it already, and not below those
+/// that are hidden from root as a whole.
+fn can_be_entered(home: &HostPath, uid: u32) -> bool {
+    let hidden_from_root = ["/home", "/root"].iter().filter_map(|dir| HostPath::new(dir).ok());
+    let hidden = uid == 0 && hidden_from_root.into_iter().any(|dir| home.is_within(&dir));
+    // Looking at a name in a folder needs the right to search it (path_resolution(7)).
+    !hidden && home.as_path().join(".").symlink_metadata().is_ok()
 }
 
 /// The built-in credential stores of another home folder: root's `HOME` may be an ordinary user's, and the reverse.
@@ -53,27 +68,15 @@ pub(crate) fn writable_roots(policy: &Policy) -> Vec<HostPath> {
         .collect()
 }
 
-/// What exists of ringfence's own can be covered where the command may write around it; what does not exist yet could be
-/// made by the command, and would then widen the next run.
-pub(crate) fn own_folders_are_safe(policy: &Policy, own: [&HostPath; 3]) -> Result<(), Error> {
+/// Makes those of ringfence's own folders that are missing and that the command could make in their place: what exists
+/// is covered, and what does not would widen the next run.
+pub(crate) fn make_own_folders(policy: &Policy, own: [&HostPath; 3]) -> Result<(), Error> {
     let roots = writable_roots(policy);
     for path in own {
-        if roots.iter().any(|root| path.is_within(root)) && path.as_path().symlink_metadata().is_err() {
-            return Err(Error::OwnFolder { path: path.clone() });
+        if roots.iter().any(|root| path.is_within(root)) {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(path.as_path());
+            made.map_err(|error| Error::OwnFolder { path: path.clone(), error })?;
         }
     }
     Ok(())
-}
-
-/// A warning about a policy file that lies where the command may write. A repository's own file always does; it only
-/// narrows, or its content is pinned.
-pub(crate) fn writable_policy(used: &SourceUse, policy: &Policy) -> Option<Diagnostic> {
-    let folder = HostPath::new(used.path.parent()?).ok()?;
-    let writable = policy.may_path(&folder, Access::Write).verdict == Verdict::Allowed;
-    if !writable || used.layer == Layer::Project {
-        return None;
-    }
-    let message = format!("the policy `{}` lies where the command may write", used.path.display());
-    let hint = "it is write-protected in this run; move it out of the writable folders";
-    Some(Diagnostic::warning(codes::POLICY_WRITABLE, message).hint(hint))
 }

@@ -4,17 +4,23 @@ use crate::builder::{Builder, ProgramPreset};
 use crate::denials::{Denials, Fanout};
 use crate::error::Error;
 use crate::explanation::Explanation;
+use crate::host_sets::{NamedBy, Sets};
 use crate::layers::{Files, Layers, Reader};
-use crate::place::{Place, Spot, config_dir};
+use crate::place::{Place, Spot, WideWorkspace, config_dir};
 use crate::running::Running;
-use crate::{env_hosts, host_sets, machine};
+use crate::{env_hosts, machine};
 use ringfence_dialect::{Diagnostic, ParseContext, SetAnswer, codes, command_line, presets};
 use ringfence_enforce::TerminalPolicy;
 use ringfence_enforce::audit::{self, AuditLog};
-use ringfence_enforce::probe::{self, Asked, Probed, RealView};
+use ringfence_enforce::probe::{self, Asked, RealView};
 use ringfence_enforce::store::{Store, Trust};
-use ringfence_plan::{Plan, PlanError, Request, plan};
-use ringfence_policy::{Base, EventSink, Finding, Fragment, HostPath, Layer, Origin, Policy, Source, merge};
+use ringfence_plan::doors::PROBE_V4;
+use ringfence_plan::proof::Attempt;
+use ringfence_plan::{HostFacts, Plan, PlanError, Request, plan};
+use ringfence_policy::{
+    Base, EventSink, Finding, Fragment, HostPath, Layer, Origin, PathPattern, PathRule, PathVerb, Policy, Source, lint,
+    merge,
+};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -71,9 +77,13 @@ pub(crate) fn here() -> Result<(Place, Store), Error> {
 /// Everything that was found out on the way to a policy.
 struct Judged {
     place: Place,
+    /// The user's policy folder.
+    config: HostPath,
     store: Store,
     env: Vec<(OsString, OsString)>,
-    probed: Probed,
+    facts: HostFacts,
+    /// What was found on the host, and used or not.
+    notes: Vec<String>,
     layers: Layers,
     policy: Policy,
     findings: Vec<Finding>,
@@ -90,11 +100,22 @@ pub(crate) fn build(builder: Builder) -> Result<Sandbox, Error> {
         return Err(Error::NoCommand);
     }
     let judged = judge(&builder)?;
-    let plan = judged.plan().map_err(Error::Plan)?;
-    let mut sinks: Vec<Arc<dyn EventSink>> = vec![Arc::new(builder.denials.clone())];
-    sinks.push(Arc::new(open_audit(&builder, &judged)?));
+    let own = [&judged.config, judged.store.data_dir(), judged.store.state_dir()];
+    machine::make_own_folders(&judged.policy, own)?;
+    // Before the plan, which covers only what is there.
+    let named = builder.audit.as_ref().map(|path| NamedAudit::open(&judged.place.absolute(path)?)).transpose()?;
+    let plan = judged.plan().map_err(|errors| {
+        named.iter().for_each(NamedAudit::abandon);
+        Error::Plan(errors)
+    })?;
+    let audit = match named {
+        Some(named) => named.log,
+        None => default_audit(&judged.store)?,
+    };
+    let mut sinks: Vec<Arc<dyn EventSink>> = vec![Arc::new(builder.denials.clone()), Arc::new(audit)];
     sinks.extend(builder.sinks);
     let (env, store) = (judged.env.clone(), judged.store.clone());
+    let sink = Arc::new(Fanout::new(sinks, proof_traces(&plan)));
     Ok(Sandbox {
         explanation: judged.explanation(Ok(plan.clone())),
         plan,
@@ -102,18 +123,47 @@ pub(crate) fn build(builder: Builder) -> Result<Sandbox, Error> {
         env,
         terminal: builder.terminal,
         store,
-        sink: Arc::new(Fanout::new(sinks)),
+        sink,
         denials: builder.denials,
     })
 }
 
-/// Opens the audit file, which the command must not be able to reach: it would write its own history.
-fn open_audit(builder: &Builder, judged: &Judged) -> Result<AuditLog, Error> {
-    let (path, place) = match &builder.audit {
-        Some(named) => (judged.place.absolute(named)?, audit::Place::Named),
-        None => (judged.store.audit_file(), audit::Place::Default),
-    };
-    AuditLog::open(&path, place, &machine::writable_roots(&judged.policy), &run_name()).map_err(Error::Audit)
+/// What the proof leaves at the transparent door: a connection to an address that never stands for anything.
+fn proof_traces(plan: &Plan) -> Vec<String> {
+    let rows = plan.proof.rows.iter();
+    rows.filter_map(|row| match &row.attempt {
+        Attempt::Connect(address, port) if address == PROBE_V4 => Some(format!("{address}:{port}")),
+        _ => None,
+    })
+    .collect()
+}
+
+/// An audit file that was named, opened. The command can neither read nor write it, because a rule hides it.
+struct NamedAudit {
+    log: AuditLog,
+    /// Whether it was made just now.
+    new: bool,
+}
+
+impl NamedAudit {
+    fn open(path: &HostPath) -> Result<Self, Error> {
+        let new = path.as_path().symlink_metadata().is_err();
+        let log = AuditLog::open(path, audit::Place::Named, &[], &run_name()).map_err(Error::Audit)?;
+        Ok(Self { log, new })
+    }
+
+    /// Takes back what a run that cannot begin has made.
+    fn abandon(&self) {
+        if self.new {
+            // It is empty; where it cannot be removed, it does no harm.
+            let _ = std::fs::remove_file(self.log.path().as_path());
+        }
+    }
+}
+
+/// The audit file that is used when none is named; its folder is hidden from every command.
+fn default_audit(store: &Store) -> Result<AuditLog, Error> {
+    AuditLog::open(&store.audit_file(), audit::Place::Default, &[], &run_name()).map_err(Error::Audit)
 }
 
 /// A name for the run that no other run on this machine has.
@@ -132,11 +182,18 @@ fn judge(builder: &Builder) -> Result<Judged, Error> {
     let config = config_dir(&env, &place.home);
     let store = Store::at(&env, &place.home);
 
-    let sets = host_sets::Sets::new(&place, &store, &env);
-    let resolve_set = |name: &str| sets.resolve(name);
+    let sets = Sets::new(&place, &store, &env);
+    let resolve_set = |name: &str| sets.resolve(name, NamedBy::Trusted);
+    let resolve_untrusted = |name: &str| sets.resolve(name, NamedBy::Untrusted);
     // A list that cannot be read trusts nothing.
     let trusts = |file: &HostPath, text: &str| matches!(store.trust_of(file, text.as_bytes()), Ok(Trust::Trusted));
-    let reader = Reader { place: &place, config: &config, resolve_set: &resolve_set, trusts: &trusts };
+    let reader = Reader {
+        place: &place,
+        config: &config,
+        resolve_set: &resolve_set,
+        resolve_untrusted: &resolve_untrusted,
+        trusts: &trusts,
+    };
     // The problems of files and flags are told together.
     let mut problems = Vec::new();
     let mut layers = match reader.read(&builder.files) {
@@ -158,8 +215,16 @@ fn judge(builder: &Builder) -> Result<Judged, Error> {
     if !problems.is_empty() {
         return Err(Error::Policy(problems));
     }
+    let own = [&config, store.data_dir(), store.state_dir()];
     add_presets(builder, &place, &resolve_set, &mut layers)?;
-    layers.fragments.push(machine::fragment(&probed, &place, &layers.used));
+    layers.fragments.push(machine::fragment(&probed, &place, own, &layers.used));
+    layers.fragments.push(sets.fragment());
+    if let Some(audit) = &builder.audit {
+        layers.fragments.push(hidden(place.absolute(audit)?));
+    }
+    if builder.wide == WideWorkspace::Accept {
+        layers.fragments.push(insistence(&place));
+    }
     let (named, warnings) = env_hosts::read(&layers.fragments, &env);
     layers.fragments.push(named);
     layers.warnings.extend(warnings);
@@ -171,9 +236,34 @@ fn judge(builder: &Builder) -> Result<Judged, Error> {
         uid: probed.facts.uid,
     };
     let (policy, findings) = merge(&base, std::mem::take(&mut layers.fragments));
-    machine::own_folders_are_safe(&policy, [&config, store.data_dir(), store.state_dir()])?;
-    layers.warnings.extend(layers.used.iter().filter_map(|used| machine::writable_policy(used, &policy)));
-    Ok(Judged { place, store, env, probed, layers, policy, findings })
+    let mut notes: Vec<String> = probed.notes.iter().map(|note| note.text.clone()).collect();
+    notes.extend(sets.notes());
+    drop(sets);
+    Ok(Judged { place, config, store, env, facts: probed.facts, notes, layers, policy, findings })
+}
+
+/// Hides the audit file from the command, which would write its own history.
+fn hidden(audit: HostPath) -> Fragment {
+    let mut fragment = Fragment::empty(Layer::CommandLine);
+    fragment.paths.push(PathRule {
+        pattern: PathPattern::Subtree(audit),
+        verb: PathVerb::DenyRead,
+        origin: Origin::flag("--audit"),
+        why: Some("the audit file".to_owned()),
+    });
+    fragment
+}
+
+/// A workspace that is too wide is planned only where a rule of the command line names it once more.
+fn insistence(place: &Place) -> Fragment {
+    let mut fragment = Fragment::empty(Layer::CommandLine);
+    fragment.paths.push(PathRule {
+        pattern: PathPattern::Subtree(place.workspace.clone()),
+        verb: PathVerb::AllowWrite,
+        origin: Origin::flag("--allow-wide-workspace"),
+        why: None,
+    });
+    fragment
 }
 
 /// The program, where it was named by a path.
@@ -222,7 +312,7 @@ impl Judged {
             private_home: self.store.home_of(&self.place.workspace),
             state_dir: self.store.state_dir().clone(),
         };
-        plan(&self.policy, &self.probed.facts, &request, &RealView)
+        plan(&self.policy, &self.facts, &request, &RealView)
     }
 
     fn explanation(self, planned: Result<Plan, Vec<PlanError>>) -> Explanation {
@@ -234,10 +324,11 @@ impl Judged {
             private_home: self.store.home_of(&self.place.workspace),
             place: self.place,
             sources: self.layers.used,
-            policy: self.policy,
             findings: self.findings,
             warnings: self.layers.warnings,
-            notes: self.probed.notes.into_iter().map(|note| note.text).collect(),
+            notes: self.notes,
+            lints: lint::lint(&self.policy),
+            policy: self.policy,
             plan,
             problems,
         }

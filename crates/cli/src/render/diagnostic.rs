@@ -43,18 +43,22 @@ fn as_json(problem: &Diagnostic) -> String {
 }
 
 fn as_text(problem: &Diagnostic, colour: bool) -> String {
+    let title = super::lines::plain(&problem.message);
+    let hint = problem.hint.as_deref().map(super::lines::plain);
+    let manual = format!("ringfence explain {}", problem.code);
+    let help = hint.iter().chain([&manual]);
+    if problem.labels.is_empty() {
+        let (bold, plain) = if colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+        let head = format!("{bold}{}[{}]{plain}: {title}\n", problem.severity, problem.code);
+        return help.fold(head, |text, help| text + "  = help: " + help + "\n");
+    }
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let title = super::lines::plain(&problem.message);
-    let hint = problem.hint.as_deref().map(super::lines::plain);
-    let manual = format!("ringfence explain {}", problem.code);
-    let mut group = level.primary_title(&title).id(problem.code.as_text()).elements(snippets(&problem.labels));
-    for help in hint.iter().chain([&manual]) {
-        group = group.element(Level::HELP.message(help));
-    }
+    let group = level.primary_title(&title).id(problem.code.as_text()).elements(snippets(&problem.labels));
+    let group = help.fold(group, |group, help| group.element(Level::HELP.message(help)));
     let mut text = renderer.render(&[group]).to_string();
     text.push('\n');
     text
@@ -113,6 +117,15 @@ error[RF0103]: unknown key `allow_hosts` in [network]
         assert_eq!(value["code"], "RF0103");
         assert_eq!(value["labels"][0]["line"], 3);
         assert_eq!(value["severity"], "error");
+    }
+
+    #[test]
+    fn a_diagnostic_without_a_place_is_a_line_and_its_help() {
+        let problem = Diagnostic::error(codes::WORKSPACE, "the working directory was deleted").hint("name one");
+        assert_eq!(
+            as_text(&problem, false),
+            "error[RF0002]: the working directory was deleted\n  = help: name one\n  = help: ringfence explain RF0002\n"
+        );
     }
 
     #[test]

@@ -8,15 +8,27 @@ use ringfence::{Explanation, HomeMode, Layer, LayerStatus, Status};
 use std::fmt::Write as _;
 use std::path::Path;
 
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Entries of the built-in tables are put together by their reason.
+    Grouped,
+    /// Every entry.
+    All,
+}
+
+/// How many paths of a built-in table are named before they are counted.
+const NAMED: usize = 3;
+
 /// Everything about a run that has not begun.
-pub(crate) fn text(explanation: &Explanation) -> String {
+pub(crate) fn text(explanation: &Explanation, detail: Detail) -> String {
     let home = explanation.place.home.as_path();
     let mut out = String::new();
     out.push_str(&table(&head(explanation, home), 0));
-    section(&mut out, "files", file_rows(&explanation.policy, home));
+    section(&mut out, "files", file_rows(&explanation.policy, home, detail));
     section(&mut out, "network", network_rows(&explanation.policy));
     section(&mut out, "unix sockets of the host", unix_rows(&explanation.policy, home));
-    section(&mut out, "environment", env_rows(&explanation.policy));
+    section(&mut out, "environment", env_rows(&explanation.policy, detail));
     section(&mut out, "limits", limit_rows(&explanation.policy));
     section(&mut out, "ceilings", ceiling_rows(&explanation.policy));
     if let Some(plan) = &explanation.plan {
@@ -74,9 +86,10 @@ fn layer(layer: Layer) -> &'static str {
 
 /// Origin, with the reason behind it where one is given.
 fn origin(origin: &Origin, why: Option<&str>) -> String {
-    match why {
-        Some(why) => format!("{origin}: {why}"),
-        None => origin.to_string(),
+    match (why, origin.layer) {
+        (Some(why), Layer::Builtin) => format!("{why} (built in)"),
+        (Some(why), _) => format!("{origin}: {why}"),
+        (None, _) => origin.to_string(),
     }
 }
 
@@ -94,24 +107,75 @@ pub(crate) fn path_rule(rule: &PathRule, home: &Path) -> String {
     format!("{} {}", verb(rule.verb), pattern(&rule.pattern, home))
 }
 
-fn file_rows(policy: &Policy, home: &Path) -> Vec<Vec<String>> {
+fn file_rows(policy: &Policy, home: &Path, detail: Detail) -> Vec<Vec<String>> {
     let mut rules: Vec<&PathRule> = policy.files.rules.iter().collect();
     // What a person wrote comes first; a stable sort keeps the order within a layer.
     rules.sort_by_key(|rule| rule.origin.layer);
-    let mut rows: Vec<_> = rules
+    let mut lines: Vec<Line> = rules
         .into_iter()
-        .map(|rule| row(&[verb(rule.verb), &pattern(&rule.pattern, home), &origin(&rule.origin, rule.why.as_deref())]))
+        .map(|rule| Line {
+            verb: verb(rule.verb),
+            what: pattern(&rule.pattern, home),
+            from: origin(&rule.origin, rule.why.as_deref()),
+            layer: rule.origin.layer,
+        })
         .collect();
-    rows.extend(
-        policy.files.private.iter().map(|path| row(&["private", &path.to_string(), "empty at start, gone at the end"])),
-    );
-    let protected = policy.files.protected.iter();
-    rows.extend(protected.map(|name| row(&["protected", &name.pattern, &origin(&name.origin, Some(&name.why))])));
-    let copies = policy.files.copies.iter();
-    rows.extend(copies.map(|copy| {
-        row(&["copied in", &lines::path(copy.path.as_path(), home), &origin(&copy.origin, Some(&copy.why))])
+    lines.extend(policy.files.private.iter().map(|path| Line {
+        verb: "private",
+        what: path.to_string(),
+        from: "empty at start, gone at the end (built in)".to_owned(),
+        layer: Layer::Builtin,
     }));
-    rows
+    lines.extend(policy.files.protected.iter().map(|name| Line {
+        verb: "protected",
+        what: name.pattern.clone(),
+        from: origin(&name.origin, Some(&name.why)),
+        layer: name.origin.layer,
+    }));
+    lines.extend(policy.files.copies.iter().map(|copy| Line {
+        verb: "copied in",
+        what: lines::path(copy.path.as_path(), home),
+        from: origin(&copy.origin, Some(&copy.why)),
+        layer: copy.origin.layer,
+    }));
+    rows_of(lines, detail)
+}
+
+/// One entry of a table.
+struct Line {
+    verb: &'static str,
+    what: String,
+    from: String,
+    layer: Layer,
+}
+
+/// Entries as rows. Those of the built-in tables that have the same reason make one row, unless all are wanted: the tables
+/// hold hundreds of names, and what is interesting is why they are there.
+fn rows_of(lines: Vec<Line>, detail: Detail) -> Vec<Vec<String>> {
+    let mut groups: Vec<(Line, Vec<String>)> = Vec::new();
+    for line in lines {
+        let same = |(first, _): &&mut (Line, Vec<String>)| {
+            detail == Detail::Grouped
+                && line.layer == Layer::Builtin
+                && first.layer == Layer::Builtin
+                && (first.verb, &first.from) == (line.verb, &line.from)
+        };
+        match groups.iter_mut().find(same) {
+            Some((_, more)) => more.push(line.what),
+            None => groups.push((line, Vec::new())),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(first, more)| {
+            let mut what =
+                std::iter::once(first.what).chain(more.iter().take(NAMED - 1).cloned()).collect::<Vec<_>>().join(" ");
+            if more.len() >= NAMED {
+                what.push_str(&format!(" and {} more", more.len() - (NAMED - 1)));
+            }
+            row(&[first.verb, &what, &first.from])
+        })
+        .collect()
 }
 
 fn pattern(pattern: &PathPattern, home: &Path) -> String {
@@ -171,12 +235,18 @@ fn unix_rows(policy: &Policy, home: &Path) -> Vec<Vec<String>> {
     rules.map(|rule| row(&["allow", &lines::path(rule.path.as_path(), home), &origin(&rule.origin, None)])).collect()
 }
 
-fn env_rows(policy: &Policy) -> Vec<Vec<String>> {
+fn env_rows(policy: &Policy, detail: Detail) -> Vec<Vec<String>> {
     let env = &policy.env;
-    let mut rows: Vec<_> = env.set.iter().map(|set| row(&["set", &set.name, &origin(&set.origin, None)])).collect();
-    rows.extend(env.pass.iter().map(|rule| row(&["pass", &rule.pattern, &origin(&rule.origin, None)])));
-    rows.extend(env.deny.iter().map(|rule| row(&["withhold", &rule.pattern, &origin(&rule.origin, None)])));
-    rows
+    let line = |verb, what: &str, from: &Origin| Line {
+        verb,
+        what: what.to_owned(),
+        from: origin(from, None),
+        layer: from.layer,
+    };
+    let mut lines: Vec<Line> = env.set.iter().map(|set| line("set", &set.name, &set.origin)).collect();
+    lines.extend(env.pass.iter().map(|rule| line("pass", &rule.pattern, &rule.origin)));
+    lines.extend(env.deny.iter().map(|rule| line("withhold", &rule.pattern, &rule.origin)));
+    rows_of(lines, detail)
 }
 
 fn limit_rows(policy: &Policy) -> Vec<Vec<String>> {

@@ -11,7 +11,9 @@ const NAMED: usize = 4;
 
 /// `claude behind a process wall · writes . ~/.claude · 9 hosts (preset claude-code) · home private · walls proved in 2 ms`
 pub(crate) fn start(program: &str, policy: &Policy, status: &[LayerStatus], proved: Option<Duration>) -> String {
-    let weaker = status.iter().any(|layer| matches!(layer.status, Status::Weaker(_) | Status::Missing(_)));
+    // What is weaker although nobody accepted that is a limit of this version, which `explain` tells.
+    let weaker = policy.walls.allow_weaker.is_some()
+        && status.iter().any(|layer| matches!(layer.status, Status::Weaker(_) | Status::Missing(_)));
     let wall = if weaker { "a weaker process wall" } else { "a process wall" };
     let mut parts = vec![format!("{} behind {wall}", lines::plain(program)), writes(policy), hosts(policy)];
     let home = match policy.files.home.mode {
@@ -106,24 +108,6 @@ pub(crate) fn details(explanation: &Explanation) -> Vec<String> {
         }),
     );
     out
-}
-
-/// What the walls do not hold, in one line: the most that this policy leaves open.
-pub(crate) fn residual_risk(policy: &Policy, status: &[LayerStatus]) -> String {
-    let weak = status.iter().find_map(|layer| match &layer.status {
-        Status::Weaker(why) | Status::Missing(why) => Some(format!("{}: {why}", layer.layer)),
-        Status::Enforced | Status::Unused => None,
-    });
-    if let Some(weak) = weak {
-        return lines::plain(&weak);
-    }
-    if policy.network.rules.iter().any(|rule| rule.verb == HostVerb::Allow) {
-        return "an allowed host can receive anything the program can read".to_owned();
-    }
-    if !policy.network.host_ports.is_empty() {
-        return "the servers on the opened host ports can receive anything the program can read".to_owned();
-    }
-    "what it writes here, you may run later".to_owned()
 }
 
 /// The refusals of a run, for people; empty when there were none.

@@ -4,10 +4,11 @@ use super::options;
 use crate::args::{LaunchArgs, PolicyArgs, Reader, RunArgs};
 use crate::exit::Exit;
 use crate::render::diagnostic::{self, Form};
+use crate::render::explanation::Detail;
 use crate::render::{complain, lines, session, stderr};
 use ringfence::policy::event::EventKind;
 use ringfence::policy::{Event, EventSink};
-use ringfence::{Builder, Ending, Error, Explanation, Finding, TerminalPolicy, action};
+use ringfence::{Builder, Ending, Error, Explanation, Finding, Layer, TerminalPolicy, action};
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ pub(crate) fn launch(policy: PolicyArgs, launch: LaunchArgs, command: Vec<OsStri
 
 fn dry_run(run: &Builder, form: Form) -> Exit {
     match run.explain() {
-        Ok(explanation) => super::explain::show(&explanation, form),
+        Ok(explanation) => super::explain::show(&explanation, form, Detail::Grouped),
         Err(error) => {
             diagnostic::say(&error.diagnostics(), form);
             Exit::Refused
@@ -94,6 +95,9 @@ fn warn(explanation: &Explanation, verbose: bool, form: Form) {
         return;
     }
     explanation.findings.iter().for_each(say_finding);
+    // Of the judgements only this one is news at a start: the others are what somebody wanted.
+    let own = |finding: &&Finding| finding.code == "RF0327" && finding.origin.layer != Layer::Project;
+    explanation.lints.iter().filter(|finding| verbose || own(finding)).for_each(say_finding);
     for warning in &explanation.warnings {
         let hint = warning.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         complain(&lines::plain(&format!("{}{hint}", warning.message)));
@@ -112,7 +116,7 @@ fn greet(explanation: &Explanation, proved: Option<std::time::Duration>, name: &
     let policy = &explanation.policy;
     let status = explanation.plan.as_ref().map(|plan| plan.status.as_slice()).unwrap_or_default();
     complain(&session::start(name, policy, status, proved));
-    complain(&format!("residual risk: {} (ringfence explain)", session::residual_risk(policy, status)));
+    complain(&format!("residual risk: {}", policy.residual_risk()));
     if verbose {
         session::details(explanation).iter().for_each(|line| complain(line));
     }

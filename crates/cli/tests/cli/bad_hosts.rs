@@ -46,7 +46,7 @@ fn a_full_disk() {
             work = scene.work().display(),
             program = crate::scene::program_path().display(),
         ));
-        scene.finish(command).refused(125, &["RF0208", "No space left"]);
+        scene.finish(command).refused(125, &["No space left", "free space"]);
     }
 }
 
@@ -57,7 +57,14 @@ fn a_home_that_cannot_be_written() {
         return skipped("needs root to give the home folder to somebody else");
     }
     std::os::unix::fs::chown(scene.home(), Some(0), Some(0)).unwrap();
-    scene.ringfence(["run", "--", "sh", "-c", "echo ran"]).refused(125, &["RF0208", "Permission denied"]);
-    // Without a folder of ours in it there is no need to write.
-    scene.ringfence(["run", "--home", "empty", "--", "true"]).ok();
+    scene
+        .ringfence(["run", "--", "sh", "-c", "echo ran"])
+        .refused(125, &["RF0005", "Permission denied", "XDG_STATE_HOME"]);
+    // The remedy that it names.
+    let mut command = scene.command(crate::scene::program_path());
+    let folder = scene.top.path().join("folder");
+    std::fs::create_dir(&folder).unwrap();
+    scene.give(&folder);
+    command.args(["run", "--", "true"]).env("XDG_DATA_HOME", &folder).env("XDG_STATE_HOME", &folder);
+    scene.finish(command).ok();
 }

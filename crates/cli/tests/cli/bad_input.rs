@@ -92,7 +92,7 @@ fn a_policy_that_cannot_be_read_stops_the_run() {
         if *who == Who::User {
             let secret = scene.work().join("secret.toml");
             scene.file(&secret, "version = 1\n");
-            std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0)).unwrap();
+            std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o0)).unwrap();
             refused(&scene, &["--policy", "secret.toml"], 125, &["RF0001", "secret.toml", "Permission denied"]);
         }
     }
@@ -153,7 +153,8 @@ fn a_workspace_that_is_too_wide_is_refused() {
         let home = scene.home();
         let above = scene.top.path();
         for wide in [OsStr::new("/"), home.as_os_str(), above.as_os_str()] {
-            let named = scene.ringfence([OsStr::new("run"), "--workspace".as_ref(), wide, "--".as_ref(), "true".as_ref()]);
+            let named =
+                scene.ringfence([OsStr::new("run"), "--workspace".as_ref(), wide, "--".as_ref(), "true".as_ref()]);
             named.refused(125, &["RF0002", "--allow-wide-workspace"]);
             let mut standing = scene.command(crate::scene::program_path());
             standing.args(["run", "--", "true"]).current_dir(wide);
@@ -204,7 +205,8 @@ fn a_path_that_must_exist_is_asked_for() {
 fn a_deleted_working_directory_is_refused() {
     for who in everybody() {
         let scene = Scene::new(*who);
-        let outcome = scene.script("mkdir gone && cd gone && rmdir ../gone && exec \"$RINGFENCE\" run -- sh -c 'echo ran'");
+        let outcome =
+            scene.script("mkdir gone && cd gone && rmdir ../gone && exec \"$RINGFENCE\" run -- sh -c 'echo ran'");
         outcome.refused(125, &["RF0002", "deleted"]);
         scene.untouched();
     }
@@ -313,6 +315,23 @@ fn an_audit_file_that_cannot_be_written_stops_the_run() {
     let scene = Scene::new(everybody()[0]);
     refused(&scene, &["--audit", "no/such/folder/audit.jsonl"], 125, &["audit.jsonl"]);
     refused(&scene, &["--audit", "."], 125, &["audit"]);
+}
+
+#[test]
+fn an_audit_file_in_the_workspace_is_out_of_the_commands_reach() {
+    for who in everybody() {
+        let scene = Scene::new(*who);
+        let script =
+            "cat audit.jsonl; echo forged >> audit.jsonl; mv audit.jsonl other; rm -f audit.jsonl; echo y > made";
+        let outcome = scene.ringfence(["run", "--audit", "audit.jsonl", "--", "sh", "-c", script]);
+        assert_eq!(outcome.stdout, "", "{outcome:#?}");
+        assert!(scene.work().join("made").exists());
+        let log = std::fs::read_to_string(scene.work().join("audit.jsonl")).unwrap();
+        assert!(log.contains("\"exited\"") && !log.contains("forged"), "{log}");
+        // A run that cannot begin takes its new file back.
+        scene.ringfence(["run", "--audit", "new.jsonl", "--write", "missing", "--", "true"]).refused(125, &["RF0203"]);
+        assert!(!scene.work().join("new.jsonl").exists());
+    }
 }
 
 #[test]

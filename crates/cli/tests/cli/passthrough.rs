@@ -18,7 +18,9 @@ fn exit_statuses_are_exact() {
 fn signals_that_end_the_command_are_told_as_a_shell_tells_them() {
     for who in everybody() {
         let scene = Scene::new(*who);
-        for (name, number) in [("HUP", 1), ("INT", 2), ("ABRT", 6), ("KILL", 9), ("SEGV", 11), ("PIPE", 13), ("TERM", 15)] {
+        for (name, number) in
+            [("HUP", 1), ("INT", 2), ("ABRT", 6), ("KILL", 9), ("SEGV", 11), ("PIPE", 13), ("TERM", 15)]
+        {
             let outcome = scene.ringfence(["run", "--", "sh", "-c", &format!("kill -{name} $$")]);
             assert_eq!(outcome.status, 128 + number, "{name}: {outcome:#?}");
         }

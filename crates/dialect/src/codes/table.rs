@@ -36,10 +36,6 @@ codes! {
     PORT_TAKEN "RF0006" "a port cannot be published"
         Command("ringfence run --publish 3000 -- npm start");
         "A published port is opened on the host's own loopback under the same number, so it must be free there."
-    POLICY_WRITABLE "RF0007" "a policy file lies where the command may write"
-        Command("ringfence run --policy ./policy.toml -- make");
-        "The file is write-protected during the run. But a command that runs without ringfence, or a checkout, could change \
-         it before the next run: keep it outside of the folders that agents work in. This is a warning."
 
     SYNTAX "RF0100" "the file is not TOML"
         Policy("version = 1\n[network\nallow = []\n");

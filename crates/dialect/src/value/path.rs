@@ -14,6 +14,9 @@ pub(crate) struct Places<'a> {
     pub(crate) base: &'a HostPath,
 }
 
+/// The longest path that a system call takes, its closing NUL included (path_resolution(7)).
+const PATH_MAX: usize = 4096;
+
 /// The characters that make a pattern of a path in a file; a backslash takes the meaning of the next one away.
 const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
 
@@ -45,6 +48,9 @@ pub(crate) fn literal(text: &OsStr, places: Places<'_>) -> Result<HostPath, Faul
         Ok(below) => places.home.as_path().join(below),
         Err(_) => places.base.as_path().join(path),
     };
+    if absolute.as_os_str().len() >= PATH_MAX {
+        return Err(fault(text, "longer than the 4095 bytes that the kernel takes"));
+    }
     HostPath::new(absolute).map_err(|error| fault(text, &error.to_string()))
 }
 

@@ -147,12 +147,22 @@ fn identity(plan: &Plan, control: &OwnedFd) -> Result<(), Failure> {
         if word != Some(ToInit::Mapped) {
             return Err(Failure::new(Step::Ids, "", SysError::new("recvmsg", "launcher is gone", Errno::PIPE)));
         }
-        return clone::drop_groups().during(Step::Ids, "");
+        return match clone::drop_groups() {
+            // Root of a namespace in which setgroups(2) was given up, as in a rootless container: its groups can neither be
+            // dropped nor mean more inside than outside, as an ordinary user's.
+            Err(error) if error.errno == Errno::PERM && setgroups_was_given_up() => Ok(()),
+            done => done.during(Step::Ids, ""),
+        };
     }
     let one = |id| [IdRange { inside: id, outside: id, count: 1 }];
     clone::deny_setgroups(MapOf::Own).during(Step::Ids, "")?;
     clone::write_ids(MapOf::Own, IdMap::Users, &one(who.uid)).during(Step::Ids, "")?;
     clone::write_ids(MapOf::Own, IdMap::Groups, &one(who.gid)).during(Step::Ids, "")
+}
+
+/// Given up by a namespace above, for all below (user_namespaces(7)).
+fn setgroups_was_given_up() -> bool {
+    std::fs::read_to_string("/proc/self/setgroups").is_ok_and(|word| word.trim() == "deny")
 }
 
 /// What process 1 keeps for the rest of its life.

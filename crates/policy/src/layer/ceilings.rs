@@ -23,6 +23,9 @@ pub(super) fn apply(policy: &mut Policy, ceilings: Vec<Ceiling>, findings: &mut 
             above("RF0305", "home", &policy.files.home.origin);
             policy.files.home.mode = widest;
             policy.files.home.origin = ceiling.origin.clone();
+            // The rule that made a visible home readable goes with it.
+            let kept = policy.files.rules.iter().filter(|rule| rule.origin != Origin::builtin("home"));
+            policy.files.rules = kept.cloned().collect();
         }
         if !ceiling.allow_weaker {
             for (what, choice) in
