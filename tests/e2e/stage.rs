@@ -271,6 +271,13 @@ impl Stage {
         Ok(World { host, outside })
     }
 
+    /// What the open proxies of the controls complain of when they are told nonsense is of no interest here.
+    fn world_errors(&self, role: &str) -> Result<Stdio, String> {
+        fs::File::create(self.base.join("world").join(format!("{role}.err")))
+            .map(Stdio::from)
+            .map_err(|e| e.to_string())
+    }
+
     fn hold(&self, role: &str, more: &[&str]) -> Result<(Child, BufReader<std::process::ChildStdout>), String> {
         let mut child = Command::new("unshare")
             .args(["--net", "--mount", "--propagation", "private", "--", "/usr/bin/python3"])
@@ -280,6 +287,7 @@ impl Stage {
             .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(self.world_errors(role)?)
             .spawn()
             .map_err(|e| format!("unshare: {e}"))?;
         let said = expect_line(BufReader::new(child.stdout.take().ok_or("no stdout")?), "up")?;
