@@ -31,6 +31,11 @@ pub trait FsView {
     /// # Errors
     /// The folder cannot be read.
     fn children(&self, path: &HostPath) -> Result<Vec<(OsString, Kind)>, String>;
+    /// Whether [`FsView::kind`] may see anything in a folder; `false` only where it is sure to see nothing, as in a folder
+    /// of somebody else's that cannot be entered.
+    fn can_enter(&self, _folder: &HostPath) -> bool {
+        true
+    }
 }
 
 /// A tree in memory, for tests and for plans about hosts that are not there.

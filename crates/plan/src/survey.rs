@@ -96,7 +96,8 @@ impl<'a> Survey<'a> {
             let listing = match self.kind(&folder) {
                 Some(Kind::Dir) => match self.view.children(&folder) {
                     Ok(names) => names.into_iter().map(|(name, kind)| (name.into_encoded_bytes(), kind)).collect(),
-                    Err(_) => continue,
+                    Err(_) if self.view.can_enter(&folder) => continue,
+                    Err(_) => HashMap::new(),
                 },
                 Some(_) => continue,
                 None => HashMap::new(),
@@ -112,11 +113,13 @@ impl<'a> Survey<'a> {
                 return listing.get(name).copied();
             }
             // `~/.config/x/y` cannot be there when `~/.config/x` is not.
-            if let Some((above, name)) = split(folder)
-                && let Some(listing) = self.crowded.get(above)
-                && !listing.contains_key(name)
-            {
-                return None;
+            let mut below = folder;
+            while let Some((above, name)) = split(below) {
+                match self.crowded.get(above) {
+                    Some(listing) if listing.contains_key(name) => break,
+                    Some(_) => return None,
+                    None => below = above,
+                }
             }
         }
         self.view.kind(path)

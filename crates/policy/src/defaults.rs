@@ -76,6 +76,16 @@ pub fn fragment(base: &Base) -> Fragment {
     fragment
 }
 
+/// The credential stores of a home folder, each as a denial: also for homes that are not the run's own.
+pub fn stores_of(home: &HostPath) -> Vec<PathRule> {
+    let mut rules = Vec::with_capacity(STORES_EXPECTED);
+    credential_stores(home, &mut rules);
+    rules
+}
+
+/// Room for the rules of one home folder.
+const STORES_EXPECTED: usize = 700;
+
 fn default_grants(base: &Base, rules: &mut Vec<PathRule>) {
     let root = PathPattern::Subtree(HostPath::root());
     rules.push(rule(root, PathVerb::AllowRead, "default reads", "outside the home folder"));
@@ -88,6 +98,13 @@ fn default_grants(base: &Base, rules: &mut Vec<PathRule>) {
 }
 
 fn home_stores(home: &HostPath, rules: &mut Vec<PathRule>) {
+    credential_stores(home, rules);
+    for (what, path) in entries(HOME_SHOWN) {
+        rules.extend(below(home, path).map(|p| rule(p, PathVerb::AllowRead, "harmless configuration", what)));
+    }
+}
+
+fn credential_stores(home: &HostPath, rules: &mut Vec<PathRule>) {
     let mut why = String::new();
     for (what, path) in entries(HOME_STORES) {
         // Made once for all entries below a title: this runs before every command.
@@ -95,9 +112,6 @@ fn home_stores(home: &HostPath, rules: &mut Vec<PathRule>) {
             why = format!("credential store: {what}");
         }
         rules.extend(below(home, path).map(|p| rule(p, PathVerb::DenyRead, "credential stores", &why)));
-    }
-    for (what, path) in entries(HOME_SHOWN) {
-        rules.extend(below(home, path).map(|p| rule(p, PathVerb::AllowRead, "harmless configuration", what)));
     }
 }
 

@@ -138,11 +138,15 @@ fn by_port(a: &PortRule, b: &PortRule) -> Ordering {
 
 fn path_rules(base: &Base, said: &mut [Fragment], built_in: Vec<PathRule>, home: &Home) -> Vec<PathRule> {
     let files = policy_files(said);
+    // The machine's rules are many and made in order, and their layer comes last anyhow: appended, as the tables are.
+    let machine = said.iter_mut().filter(|f| f.layer == Layer::Builtin);
+    let machine: Vec<_> = machine.map(|f| std::mem::take(&mut f.paths)).collect();
     let mut rules = gather(
         said,
         |f| &mut f.paths,
         |a, b| (&a.origin, &a.pattern, a.verb, &a.why).cmp(&(&b.origin, &b.pattern, b.verb, &b.why)),
     );
+    rules.extend(machine.into_iter().flatten());
     // A policy that the command could write would decide on the next run.
     for file in files {
         rules.push(PathRule {

@@ -4,13 +4,47 @@ use crate::glob::{GlobError, PathGlob};
 use crate::index::{Key, Keyed};
 use crate::origin::Origin;
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
+use std::hash::{Hash, Hasher};
 use std::path::{Component, Path, PathBuf};
 
 /// An absolute path without `.`, `..` and doubled slashes. Compared by component, never as a string, so `/a/bc` is not
 /// below `/a/b`. Its bytes need not be UTF-8.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone)]
 pub struct HostPath(PathBuf);
+
+/// All comparisons are over bytes: normalised paths are equal where their bytes are, and a launch compares thousands.
+impl PartialEq for HostPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for HostPath {}
+
+impl Hash for HostPath {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes().hash(state);
+    }
+}
+
+/// By component, as [`Path`] is: what lies below a path follows it without a gap.
+impl Ord for HostPath {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (a, b) = (self.bytes(), other.bytes());
+        let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        // A slash ends a name, so it comes before every byte that a name can hold.
+        let rank = |byte: Option<&u8>| byte.map(|&byte| if byte == b'/' { 0 } else { byte });
+        rank(a.get(same)).cmp(&rank(b.get(same)))
+    }
+}
+
+impl PartialOrd for HostPath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 /// Why a path is not a [`HostPath`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -260,5 +294,20 @@ pub struct PathRule {
 impl Keyed for PathRule {
     fn key(&self) -> Option<Key> {
         Some(Key::of_path(self.pattern.base()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn paths_are_compared_as_their_components_are(a in "/[ab./-]{0,8}", b in "/[ab./-]{0,8}") {
+            let (a, b) = (HostPath::new(a).unwrap(), HostPath::new(b).unwrap());
+            prop_assert_eq!(a.cmp(&b), a.as_path().cmp(b.as_path()));
+            prop_assert_eq!(a == b, a.as_path() == b.as_path());
+        }
     }
 }

@@ -2,17 +2,14 @@
 
 use crate::error::Error;
 use crate::layers::SourceUse;
-use crate::place::Place;
 use ringfence_enforce::probe::Probed;
-use ringfence_policy::{
-    Base, Fragment, HostPath, Layer, Origin, PathPattern, PathRule, PathVerb, Policy, Source, defaults,
-};
+use ringfence_policy::{Fragment, HostPath, Layer, Origin, PathPattern, PathRule, PathVerb, Policy, Source, defaults};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 
 /// The machine's tools can be read, the stores of other home folders cannot, and a policy file cannot be written by the
 /// command that it binds.
-pub(crate) fn fragment(probed: &Probed, place: &Place, own: [&HostPath; 3], used: &[SourceUse]) -> Fragment {
+pub(crate) fn fragment(probed: &Probed, own: [&HostPath; 3], used: &[SourceUse]) -> Fragment {
     let mut fragment = Fragment::empty(Layer::Builtin);
     let mut rule = |path: HostPath, verb, source, why: Option<String>| {
         let origin = Origin { layer: Layer::Builtin, source, line: None };
@@ -30,8 +27,9 @@ pub(crate) fn fragment(probed: &Probed, place: &Place, own: [&HostPath; 3], used
         rule(path.clone(), verb, Source::Builtin("ringfence".to_owned()), Some("ringfence's own folder".to_owned()));
     }
     let visible = probed.other_homes.iter().filter(|home| can_be_entered(home, probed.facts.uid));
+    // Root's `HOME` may be an ordinary user's, and the reverse.
     for home in visible {
-        fragment.paths.extend(stores_of(home, place, probed.facts.uid));
+        fragment.paths.extend(defaults::stores_of(home));
     }
     fragment
 }
@@ -43,18 +41,6 @@ fn can_be_entered(home: &HostPath, uid: u32) -> bool {
     let hidden = uid == 0 && hidden_from_root.into_iter().any(|dir| home.is_within(&dir));
     // Looking at a name in a folder needs the right to search it (path_resolution(7)).
     !hidden && home.as_path().join(".").symlink_metadata().is_ok()
-}
-
-/// The built-in credential stores of another home folder: root's `HOME` may be an ordinary user's, and the reverse.
-fn stores_of(home: &HostPath, place: &Place, uid: u32) -> Vec<PathRule> {
-    let base = Base { home: home.clone(), workspace: place.workspace.clone(), git_dirs: Vec::new(), uid };
-    let inside = |pattern: &PathPattern| match pattern {
-        PathPattern::Subtree(path) => path.is_within(home),
-        PathPattern::Glob(glob) => glob.base.is_within(home),
-    };
-    let mut rules = defaults::fragment(&base).paths;
-    rules.retain(|rule| rule.verb == PathVerb::DenyRead && inside(&rule.pattern));
-    rules
 }
 
 /// The folders that a policy makes writable.

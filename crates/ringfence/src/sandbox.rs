@@ -217,7 +217,7 @@ fn judge(builder: &Builder) -> Result<Judged, Error> {
     }
     let own = [&config, store.data_dir(), store.state_dir()];
     add_presets(builder, &place, &resolve_set, &mut layers)?;
-    layers.fragments.push(machine::fragment(&probed, &place, own, &layers.used));
+    layers.fragments.push(machine::fragment(&probed, own, &layers.used));
     layers.fragments.push(sets.fragment());
     if let Some(audit) = &builder.audit {
         layers.fragments.push(hidden(place.absolute(audit)?));

@@ -73,6 +73,12 @@ pub fn list_dir(path: &Path) -> io::Result<Vec<(OsString, EntryKind)>> {
     Ok(entries)
 }
 
+/// Whether the kernel refuses to look a name up in this folder, whichever (path_resolution(7): search permission).
+pub fn is_closed(folder: &Path) -> bool {
+    let looked = rustix::fs::accessat(rustix::fs::CWD, folder, rustix::fs::Access::EXEC_OK, AtFlags::EACCESS);
+    looked == Err(rustix::io::Errno::ACCESS)
+}
+
 /// Where a path leads after following every symlink. The kernel walks the path once (`O_PATH`) and names the result,
 /// where realpath(3) asks about each component.
 ///

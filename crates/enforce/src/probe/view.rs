@@ -32,6 +32,10 @@ impl FsView for RealView {
         let entries = list_dir(path.as_path()).map_err(|error| error.to_string())?;
         Ok(entries.into_iter().map(|(name, kind)| (name, kind_of(kind))).collect())
     }
+
+    fn can_enter(&self, folder: &HostPath) -> bool {
+        !ringfence_sys::files::is_closed(folder.as_path())
+    }
 }
 
 #[cfg(test)]

@@ -296,3 +296,38 @@ fn shell_word(text: &str) -> String {
     }
     format!("{tilde}'{}'", rest.replace('\'', "'\\''"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Indexed;
+    use crate::path_rule::PathPattern;
+    use proptest::prelude::*;
+
+    fn texts() -> impl Strategy<Value = String> {
+        let names = prop::sample::select(&["a", "b", "ab", "a-", ".e", "*", "**", "[ab]", "{a,.e}", "a*"][..]);
+        prop::collection::vec(names, 0..5).prop_map(|names| format!("/{}", names.join("/")))
+    }
+
+    proptest! {
+        /// The index leaves out only rules that do not cover the path.
+        #[test]
+        fn the_index_finds_what_a_look_at_every_rule_finds(rules in prop::collection::vec(texts(), 0..40), path in texts()) {
+            let path = HostPath::new(path.replace(['*', '[', ']', '{', '}', ','], "a")).unwrap();
+            let rule = |text: &String| PathRule {
+                pattern: PathPattern::parse(text).unwrap(),
+                verb: PathVerb::DenyRead,
+                origin: Origin::builtin("test"),
+                why: None,
+            };
+            let rules: Indexed<PathRule> = rules.iter().map(rule).collect();
+            let found = |matches: Vec<Match<'_>>| {
+                let mut found: Vec<_> = matches.iter().map(|m| (m.index, m.depth, m.exact)).collect();
+                found.sort_unstable();
+                found
+            };
+            let by_index = found(covering(rules.candidates(Key::of_path_and_above(&path)), &path));
+            prop_assert_eq!(by_index, found(covering(rules.iter().enumerate(), &path)));
+        }
+    }
+}
