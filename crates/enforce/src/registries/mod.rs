@@ -195,8 +195,8 @@ fn rules(set: &str, named_by: &Origin, answer: Answer) -> Resolved {
             ports: if place.port == 80 { PortSet::Default } else { PortSet::List(vec![place.port]) },
             verb: HostVerb::Allow,
             addresses: match place.told {
-                Told::Configuration => private_networks(),
-                Told::Client => Vec::new(),
+                Told::Configuration => networks(&[MIRRORS, SHARED]),
+                Told::Client => networks(&[MIRRORS]),
             },
             origin: Origin { layer: named_by.layer, source: Source::Machine(place.why.clone()), line: None },
             why: Some(format!("@{set}: {}", place.why)),
@@ -215,10 +215,24 @@ fn is_loopback(host: &Host) -> bool {
     }
 }
 
-/// The networks of RFC 1918 and RFC 4193: where a company's mirror lives. Loopback and link-local addresses, and with them
-/// the metadata services, are not among them.
-fn private_networks() -> Vec<ipnet::IpNet> {
-    ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"].iter().filter_map(|n| n.parse().ok()).collect()
+/// Where a mirror lives: the networks of RFC 1918 and RFC 4193, and those of RFC 5737 and RFC 3849, which closed networks
+/// use because nobody has them. A resolver of such a network leads the registry's own name to its mirror, too. Loopback and
+/// link-local addresses, and with them the metadata services, are not among them.
+const MIRRORS: &[&str] = &[
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "fc00::/7",
+    "192.0.2.0/24",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "2001:db8::/32",
+];
+/// The shared network of RFC 6598, in which overlay networks number their hosts: for a mirror that somebody set up.
+const SHARED: &[&str] = &["100.64.0.0/10"];
+
+fn networks(lists: &[&[&str]]) -> Vec<ipnet::IpNet> {
+    lists.iter().copied().flatten().filter_map(|network| network.parse().ok()).collect()
 }
 
 #[cfg(test)]
