@@ -261,7 +261,7 @@ _ringfence() {
             return 0
             ;;
         ringfence__subcmd__explain)
-            opts="-h --policy --preset --no-preset --workspace --allow-wide-workspace --write --read --deny-read --deny-write --home --allow-host --deny-host --publish --host-port --unix --env --env-deny --memory --pids --disk --wall --allow-weaker --no-prove --json --codes --help"
+            opts="-h --policy --preset --no-preset --workspace --allow-wide-workspace --write --read --deny-read --deny-write --home --allow-host --deny-host --publish --host-port --unix --env --env-deny --memory --pids --disk --wall --allow-weaker --no-prove --json --all --codes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -135,6 +135,7 @@ complete -c ringfence -n "__fish_ringfence_using_subcommand explain" -l allow-wi
 complete -c ringfence -n "__fish_ringfence_using_subcommand explain" -l allow-weaker -d 'Run although a wall is weaker than designed or missing'
 complete -c ringfence -n "__fish_ringfence_using_subcommand explain" -l no-prove -d 'Do not prove the walls before the command starts'
 complete -c ringfence -n "__fish_ringfence_using_subcommand explain" -l json -d 'Print data instead of text'
+complete -c ringfence -n "__fish_ringfence_using_subcommand explain" -l all -d 'Name every entry of the built-in tables instead of counting them'
 complete -c ringfence -n "__fish_ringfence_using_subcommand explain" -l codes -d 'Print all diagnostic codes, as Markdown'
 complete -c ringfence -n "__fish_ringfence_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ringfence -n "__fish_ringfence_using_subcommand why" -l policy -d 'Use this policy file alone, under the managed ceiling' -r -F

@@ -142,6 +142,7 @@ empty\:"Nothing that stays"))' \
 '--allow-weaker[Run although a wall is weaker than designed or missing]' \
 '--no-prove[Do not prove the walls before the command starts]' \
 '--json[Print data instead of text]' \
+'--all[Name every entry of the built-in tables instead of counting them]' \
 '()--codes[Print all diagnostic codes, as Markdown]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \

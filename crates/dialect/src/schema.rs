@@ -97,6 +97,13 @@ fn network() -> Value {
             ("allow", list(allow, "May be reached, on ports 443 and 80 unless a port is written.")),
             ("deny", list(rule(host, &[]), "May not be reached; beats every `allow`.")),
             (
+                "allow_from_env",
+                list(
+                    rule(variable("A variable of the launcher."), &[]),
+                    "Variables whose value is a URL: its host may be reached, or its port, where it is this machine.",
+                ),
+            ),
+            (
                 "ports",
                 table(
                     "Ports that are carried through the wall.",

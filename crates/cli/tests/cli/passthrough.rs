@@ -139,3 +139,67 @@ fn arguments_after_the_program_are_the_programs() {
     let outcome = scene.ringfence(["run", "echo", "--write", "--", "-q", "--help"]);
     assert_eq!(outcome.stdout, "--write -- -q --help\n", "{outcome:#?}");
 }
+
+/// A server on the host's loopback that greets each client.
+fn greeter() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        while let Ok((mut client, _)) = listener.accept() {
+            let _ = client.write_all(b"hello from the host\n");
+        }
+    });
+    port
+}
+
+#[test]
+fn the_address_that_the_users_environment_names_is_reached_and_no_other() {
+    for who in everybody() {
+        let scene = Scene::new(*who);
+        let port = greeter();
+        let talk = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && cat <&3");
+        let run = |preset: &str, url: Option<String>| {
+            let mut command = scene.command(crate::scene::program_path());
+            command.args(["run", "--verbose", "--preset", preset, "--", "bash", "-c", &talk]);
+            command.envs(url.map(|url| ("ANTHROPIC_BASE_URL", url)));
+            scene.finish(command)
+        };
+        let url = || Some(format!("http://127.0.0.1:{port}/v1"));
+        let reached = run("claude-code", url());
+        assert_eq!(reached.stdout, "hello from the host\n", "{reached:#?}");
+        assert!(reached.stderr.contains("ANTHROPIC_BASE_URL opens port"), "{reached:#?}");
+        assert_eq!(run("claude-code", None).stdout, "", "nobody named it");
+        assert_eq!(run("git", url()).stdout, "", "the preset does not speak of the variable");
+    }
+}
+
+#[test]
+fn a_published_port_reaches_the_server_inside() {
+    let scene = Scene::new(everybody()[0]);
+    // A free port, as far as one can know.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let server = format!(
+        "import socket\ns = socket.create_server(('127.0.0.1', {port}))\nprint('ready', flush=True)\n\
+         c, _ = s.accept()\nc.sendall(b'hello from inside')\nc.close()"
+    );
+    let mut command = scene.command(crate::scene::program_path());
+    command.args(["run", "--quiet", "--publish", &port.to_string(), "--", "python3", "-c", &server]).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut ready = [0; 6];
+    let mut out = child.stdout.take().unwrap();
+    if out.read_exact(&mut ready).is_err() {
+        let _ = child.wait();
+        return crate::scene::skipped("needs python3");
+    }
+    let mut got = String::new();
+    std::net::TcpStream::connect(("127.0.0.1", port)).unwrap().read_to_string(&mut got).unwrap();
+    assert_eq!(got, "hello from inside");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_port_that_is_taken_is_found_out_before_the_start() {
+    let scene = Scene::new(everybody()[0]);
+    let port = greeter().to_string();
+    scene.ringfence(["run", "--publish", &port, "--", "sh", "-c", "echo ran"]).refused(125, &["RF0006", &port]);
+}

@@ -4,7 +4,8 @@ use super::walk::{Value, Walk};
 use crate::codes;
 use crate::source::Diagnostic;
 use crate::value::host::Meaning;
-use crate::value::{Fault, host, shown};
+use crate::value::{Fault, env, host, shown};
+use ringfence_policy::fragment::EnvHost;
 use ringfence_policy::host_rule::Wide;
 use ringfence_policy::request_rule::RequestRule;
 use ringfence_policy::{HostPattern, HostRule, HostVerb, PortRule, PortSet, UpstreamProxy};
@@ -12,7 +13,7 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 /// Keys of `[network]`.
-pub(crate) const NETWORK_KEYS: &[&str] = &["allow", "deny", "ports", "upstream", "rule"];
+pub(crate) const NETWORK_KEYS: &[&str] = &["allow", "deny", "allow_from_env", "ports", "upstream", "rule"];
 /// Keys of `ports`.
 pub(crate) const PORT_KEYS: &[&str] = &["publish", "host"];
 /// Keys of a rule of `allow` that is a table, beyond `rule` and `why`.
@@ -33,6 +34,7 @@ impl Walk<'_> {
                     let rules = self.host_rules("deny", HostVerb::Deny, value);
                     self.fragment.hosts.extend(rules);
                 }
+                "allow_from_env" => self.allow_from_env(value),
                 "ports" => self.ports(value),
                 "upstream" => self.upstream(value),
                 "rule" => {
@@ -41,6 +43,15 @@ impl Walk<'_> {
                     }
                 }
                 _ => self.unknown(key, "[network]", NETWORK_KEYS),
+            }
+        }
+    }
+
+    /// Names of variables; what they hold is the launcher's, and read by whoever has its environment.
+    fn allow_from_env(&mut self, value: &Value<'_>) {
+        for entry in self.entries("allow_from_env", value, &[]) {
+            if let Some(name) = self.take(env::name(entry.text), entry.span) {
+                self.fragment.allow_from_env.push(EnvHost { name, origin: entry.origin });
             }
         }
     }

@@ -64,6 +64,9 @@ fn without_grants(fragment: Fragment, findings: &mut Vec<Finding>) -> Fragment {
     for (name, origin) in &fragment.presets {
         drop(&format!("preset `{name}`"), origin);
     }
+    for variable in &fragment.allow_from_env {
+        drop(&format!("host in the variable `{}`", variable.name), &variable.origin);
+    }
     for copy in &fragment.copies {
         drop(&format!("copy of `{}`", copy.path), &copy.origin);
     }
