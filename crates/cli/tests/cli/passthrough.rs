@@ -183,7 +183,9 @@ fn a_published_port_reaches_the_server_inside() {
          c, _ = s.accept()\nc.sendall(b'hello from inside')\nc.close()"
     );
     let mut command = scene.command(crate::scene::program_path());
-    command.args(["run", "--quiet", "--publish", &port.to_string(), "--", "python3", "-c", &server]).stdout(Stdio::piped());
+    command
+        .args(["run", "--quiet", "--publish", &port.to_string(), "--", "python3", "-c", &server])
+        .stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut ready = [0; 6];
     let mut out = child.stdout.take().unwrap();

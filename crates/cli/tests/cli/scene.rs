@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The account for runs as an ordinary user, when the tests run as root. Its number need not be in the password database.
 const ORDINARY: u32 = 64_321;
@@ -27,22 +27,33 @@ pub fn is_root() -> bool {
     Path::new("/proc/self").metadata().unwrap().uid() == 0
 }
 
-/// The program, where an ordinary user can execute it.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let built = Path::new(env!("CARGO_BIN_EXE_ringfence"));
-        if !is_root() {
-            return built.to_owned();
-        }
-        let dir = std::env::temp_dir().join(format!("ringfence-cli-tests-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        open_to_all(&dir);
-        let copy = dir.join("ringfence");
-        std::fs::copy(built, &copy).unwrap();
-        open_to_all(&copy);
-        copy
-    })
+/// A copy of the program where an ordinary user can execute it; gone with the last scene that uses it.
+static COPY: Mutex<Weak<tempfile::TempDir>> = Mutex::new(Weak::new());
+
+/// `None` where the program can be executed as it was built.
+fn program_copy() -> Option<Arc<tempfile::TempDir>> {
+    if !is_root() {
+        return None;
+    }
+    let mut copy = COPY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(dir) = copy.upgrade() {
+        return Some(dir);
+    }
+    let dir = Arc::new(tempfile::Builder::new().prefix("ringfence-program-").tempdir().unwrap());
+    open_to_all(dir.path());
+    let program = dir.path().join("ringfence");
+    std::fs::copy(env!("CARGO_BIN_EXE_ringfence"), &program).unwrap();
+    open_to_all(&program);
+    *copy = Arc::downgrade(&dir);
+    Some(dir)
+}
+
+/// The program, for as long as there is a scene.
+pub fn program_path() -> PathBuf {
+    match program_copy() {
+        Some(dir) => dir.path().join("ringfence"),
+        None => PathBuf::from(env!("CARGO_BIN_EXE_ringfence")),
+    }
 }
 
 fn open_to_all(path: &Path) {
@@ -80,6 +91,7 @@ impl Outcome {
 pub struct Scene {
     pub who: Who,
     pub top: tempfile::TempDir,
+    _program: Option<Arc<tempfile::TempDir>>,
 }
 
 impl Scene {
@@ -88,7 +100,7 @@ impl Scene {
         let base = if is_root() { Path::new("/var/lib") } else { Path::new(env!("CARGO_TARGET_TMPDIR")) };
         let top = tempfile::Builder::new().prefix("ringfence-scene-").tempdir_in(base).unwrap();
         open_to_all(top.path());
-        let scene = Self { who, top };
+        let scene = Self { who, top, _program: program_copy() };
         for dir in [scene.home(), scene.work()] {
             std::fs::create_dir(&dir).unwrap();
             scene.give(&dir);
@@ -169,10 +181,6 @@ impl Scene {
         let left: Vec<OsString> = std::fs::read_dir(self.home()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert!(left.is_empty(), "left in the home folder: {left:?}");
     }
-}
-
-pub fn program_path() -> &'static Path {
-    program()
 }
 
 /// Says that a test could not be run here. Written past the test harness, so that it is seen.
