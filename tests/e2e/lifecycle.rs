@@ -20,6 +20,7 @@ const CHECKS: &[(&str, Cost, Check)] = &[
     ("killed-launcher", Cost::Quick, killed_launcher),
     ("killed-launcher-with-network", Cost::Quick, killed_launcher_with_network),
     ("nothing-left", Cost::Quick, nothing_left),
+    ("nothing-left-with-presets", Cost::Quick, nothing_left_with_presets),
     ("nothing-left-after-kill", Cost::Quick, nothing_left_after_kill),
     ("twenty-at-once", Cost::Slow, twenty_at_once),
     ("signals", Cost::Quick, signals),
@@ -236,6 +237,22 @@ fn nothing_left(stage: &Stage, fresh: &Fresh) -> Result<(), String> {
     let r = shell(stage, fresh, &flags, "ls -la ~ . >/dev/null; cat .env; true");
     want(r.ok(), "the run failed", &r)?;
     want(!r.out.contains('e'), "the denied file was read", &r)?;
+    match differences(&before, &snapshot(stage, fresh)) {
+        d if d.is_empty() => Ok(()),
+        d => Err(format!("left behind:\n  {}", d.join("\n  "))),
+    }
+}
+
+/// The machine's package clients are asked where their registries are; they must leave nothing either.
+fn nothing_left_with_presets(stage: &Stage, fresh: &Fresh) -> Result<(), String> {
+    furnish(stage, fresh)?;
+    let before = snapshot(stage, fresh);
+    let mut flags = Vec::new();
+    for preset in ["node", "python", "rust", "go", "java", "git", "github", "ci", "mcp"] {
+        flags.extend(["--preset", preset]);
+    }
+    let r = shell(stage, fresh, &flags, "true");
+    want(r.ok(), "the run failed", &r)?;
     match differences(&before, &snapshot(stage, fresh)) {
         d if d.is_empty() => Ok(()),
         d => Err(format!("left behind:\n  {}", d.join("\n  "))),

@@ -59,7 +59,6 @@ pub struct Stage {
     pub wall: Wall,
     pub root: bool,
     account: Account,
-    annex: Option<Child>,
     world: Option<World>,
 }
 
@@ -88,16 +87,9 @@ impl Stage {
             fs::copy(support().join(name), &to).map_err(|e| format!("copy {name}: {e}"))?;
             open_to_all(&to);
         }
-        let mut stage = Self { base, bin, wall, root, account, annex: None, world: None };
+        let mut stage = Self { base, bin, wall, root, account, world: None };
         if root {
-            let annex = Command::new("unshare")
-                .args(["--mount", "--propagation", "private", "--", "cat"])
-                .stdin(Stdio::piped())
-                .spawn();
-            let annex = annex.map_err(|e| format!("unshare: {e}"))?;
-            std::thread::sleep(std::time::Duration::from_millis(200));
-            stage.dress(annex.id())?;
-            stage.annex = Some(annex);
+            stage.furnish()?;
             stage.world = Some(stage.make_world()?);
         }
         Ok(stage)
@@ -162,15 +154,13 @@ impl Stage {
         let mut words: Vec<String> = Vec::new();
         let mut push = |list: &[&str]| words.extend(list.iter().map(|s| (*s).to_owned()));
         if self.root {
-            let holder = match (ground, &self.world, &self.annex) {
-                (Ground::World, Some(w), _) => Some((w.host.id(), true)),
-                (Ground::Outside, Some(w), _) => Some((w.outside.id(), true)),
-                (_, _, Some(a)) => Some((a.id(), false)),
+            let holder = match (ground, &self.world) {
+                (Ground::World, Some(w)) => Some(w.host.id()),
+                (Ground::Outside, Some(w)) => Some(w.outside.id()),
                 _ => None,
             };
-            if let Some((pid, net)) = holder {
-                push(&["/usr/bin/nsenter", "-t", &pid.to_string(), "-m"]);
-                push(if net { &["-n", "--"] } else { &["--"] });
+            if let Some(pid) = holder {
+                push(&["/usr/bin/nsenter", "-t", &pid.to_string(), "-m", "-n", "--"]);
             }
             if who == Who::User {
                 let (uid, gid) = (self.account.uid.to_string(), self.account.gid.to_string());
@@ -211,17 +201,15 @@ impl Stage {
         Some(if self.root { self.base.join("peers") } else { real })
     }
 
-    /// Binds what lies in folders that the ordinary user cannot enter to places where it can.
-    fn dress(&self, pid: u32) -> Result<(), String> {
-        let mut binds = Vec::new();
-        if let Some(s) = sysroot() {
-            binds.push((s, self.base.join("rust")));
-        }
-        if peers().exists() {
-            binds.push((peers(), self.base.join("peers")));
-        }
-        for (from, to) in binds {
-            enter(pid, &["-m"], &["mount", "--bind", &from.to_string_lossy(), &to.to_string_lossy()])?;
+    /// Puts what lies in folders that the ordinary user cannot enter where it can: by links, which cost nothing, or copies.
+    fn furnish(&self) -> Result<(), String> {
+        let sources = [sysroot().map(|s| (s, "rust")), Some((peers(), "peers")).filter(|(p, _)| p.exists())];
+        for (from, to) in sources.into_iter().flatten() {
+            let (from, to) = (from.join("."), self.base.join(to));
+            let copy = |how: &str| Command::new("cp").arg(how).args([&from, &to]).stderr(Stdio::null()).status();
+            if !copy("-al").is_ok_and(|s| s.success()) && !copy("-a").is_ok_and(|s| s.success()) {
+                return Err(format!("could not copy {}", from.display()));
+            }
         }
         Ok(())
     }
@@ -238,7 +226,6 @@ impl Stage {
         let resolv = self.base.join("world/resolv.conf");
         fs::write(&resolv, "nameserver 10.9.9.53\noptions timeout:1 attempts:1\n").map_err(|e| e.to_string())?;
         open_to_all(&resolv);
-        self.dress(h)?;
         enter(h, &["-m"], &["mount", "--bind", &resolv.to_string_lossy(), "/etc/resolv.conf"])?;
         enter(h, &["-m"], &["mount", "-t", "tmpfs", "none", "/run"])?;
         enter(
@@ -297,11 +284,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let mut children: Vec<Child> = self.annex.take().into_iter().collect();
-        if let Some(w) = self.world.take() {
-            children.extend([w.host, w.outside]);
-        }
-        for mut c in children {
+        for mut c in self.world.take().into_iter().flat_map(|w| [w.host, w.outside]) {
             let _ = c.kill();
             let _ = c.wait();
         }

@@ -66,7 +66,9 @@ fn rc_files(look: &mut Look<'_>) -> Vec<(PathBuf, String)> {
 fn ask_npm(look: &mut Look<'_>, answer: &mut Answer) {
     let config: Vec<(String, String)> =
         look.vars_with("npm_config_").into_iter().map(|(key, value)| (format!("npm_config_{key}"), value)).collect();
-    let config: Vec<(&str, &str)> = config.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let mut config: Vec<(&str, &str)> = config.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    // A question leaves a log and a cache folder in the home otherwise; what cannot be a folder is not made.
+    config.extend([("npm_config_logs_max", "0"), ("npm_config_cache", "/dev/null")]);
     for client in ["npm", "pnpm"] {
         let Some(program) = look.program(client) else { continue };
         if let Ok(real) = std::fs::canonicalize(program.path()) {
