@@ -128,6 +128,12 @@ impl Fresh {
         for f in [format!("/dev/shm/{}", self.mark), format!("/dev/shm/host-{}", self.mark)] {
             let _ = fs::remove_file(f);
         }
+        if self.state.join("mqueue").exists() {
+            // A queue outlives its maker, and a user may have few of them (mq_overview(7)).
+            let text = "import ctypes,sys;ctypes.CDLL(None).mq_unlink(sys.argv[1].encode())";
+            let _ =
+                std::process::Command::new("/usr/bin/python3").args(["-c", text, &format!("/{}", self.mark)]).status();
+        }
         if let Ok(id) = fs::read_to_string(self.state.join("shmid")) {
             let _ = std::process::Command::new("ipcrm")
                 .args(["-m", id.trim()])

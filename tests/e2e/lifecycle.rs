@@ -20,6 +20,7 @@ const CHECKS: &[(&str, Cost, Check)] = &[
     ("killed-launcher", Cost::Quick, killed_launcher),
     ("killed-launcher-with-network", Cost::Quick, killed_launcher_with_network),
     ("nothing-left", Cost::Quick, nothing_left),
+    ("ci-preset", Cost::Quick, ci_preset),
     ("nothing-left-with-presets", Cost::Quick, nothing_left_with_presets),
     ("nothing-left-after-kill", Cost::Quick, nothing_left_after_kill),
     ("twenty-at-once", Cost::Slow, twenty_at_once),
@@ -248,7 +249,7 @@ fn nothing_left_with_presets(stage: &Stage, fresh: &Fresh) -> Result<(), String>
     furnish(stage, fresh)?;
     let before = snapshot(stage, fresh);
     let mut flags = Vec::new();
-    for preset in ["node", "python", "rust", "go", "java", "git", "github", "ci", "mcp"] {
+    for preset in ["node", "python", "rust", "go", "java", "git", "github", "mcp"] {
         flags.extend(["--preset", preset]);
     }
     let r = shell(stage, fresh, &flags, "true");
@@ -257,6 +258,11 @@ fn nothing_left_with_presets(stage: &Stage, fresh: &Fresh) -> Result<(), String>
         d if d.is_empty() => Ok(()),
         d => Err(format!("left behind:\n  {}", d.join("\n  "))),
     }
+}
+
+fn ci_preset(stage: &Stage, fresh: &Fresh) -> Result<(), String> {
+    let r = shell(stage, fresh, &["--preset", "ci"], "echo works");
+    want(r.out == "works\n", "the preset for headless jobs runs as everybody", &r)
 }
 
 fn nothing_left_after_kill(stage: &Stage, fresh: &Fresh) -> Result<(), String> {
