@@ -61,7 +61,8 @@ pub(crate) fn plan(
     sockets_status(&survey, guard.is_some(), &mut statuses);
     network_status(&survey, &doors, &door_notes, &mut statuses);
     let (limits, unheld, limits_status) = limits::build(&policy.limits, facts);
-    for limit in &unheld {
+    // A preset's limit is its author's wish for any host; somebody's own word is about this one.
+    for limit in unheld.iter().filter(|limit| is_explicit(&limit.origin)) {
         let (layer, hint) = (format!("limit of {}", limit.limit), "delegate a cgroup v2 folder (systemd-run --scope)");
         weaker(&mut survey, &layer, &format!("{} ({})", limit.why, limit.origin), hint);
     }

@@ -2,7 +2,7 @@
 
 use crate::facts::{CgroupFacts, HostFacts};
 use crate::status::Status;
-use ringfence_policy::{HostPath, Limits};
+use ringfence_policy::{HostPath, Limits, Origin};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub struct CgroupPlan {
 pub(crate) struct Unheld {
     pub(crate) limit: &'static str,
     pub(crate) why: String,
-    pub(crate) origin: String,
+    pub(crate) origin: Origin,
 }
 
 /// Limits, what of them cannot be held at all, and how well the rest holds.
@@ -87,7 +87,7 @@ pub(crate) fn build(limits: &Limits, facts: &HostFacts) -> (LimitsPlan, Vec<Unhe
                 why: format!(
                     "the kernel does not limit the processes of root by itself (no pids control group: {why_none})"
                 ),
-                origin: pids.origin.to_string(),
+                origin: pids.origin.clone(),
             });
         } else {
             plan.rlimits.push((Rlimit::Processes, pids.value));

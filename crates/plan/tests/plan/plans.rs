@@ -364,6 +364,13 @@ fn a_limit_that_nothing_holds_stops_root_and_not_a_user() {
     assert!(user.mounts.iter().all(|op| !matches!(op, MountOp::Tmpfs { size, .. } if *size > 1 << 28)));
     let mut root = limited(World::root());
     assert!(matches!(&root.errors()[..], [PlanError::Weaker { layer, .. }] if layer.contains("pids")));
+    // A preset's wish does not stop the run; that it is not held is said.
+    let mut wish = World::root();
+    let origin = Origin { layer: Layer::Preset, ..Origin::builtin("ci") };
+    wish.say(Layer::Preset, |f| f.limits.pids = Some(Limit { value: 64, origin }));
+    let plan = wish.plan();
+    assert!(plan.limits.rlimits.is_empty());
+    assert!(plan.status.iter().any(|row| row.layer == "limits" && matches!(row.status, Status::Missing(_))));
     root.facts.cgroup = ringfence_plan::facts::CgroupFacts::Delegated {
         path: path("/sys/fs/cgroup/mine"),
         controllers: vec!["memory".to_owned(), "pids".to_owned()],
