@@ -21,7 +21,6 @@ pub mod presets;
 pub mod schema;
 pub mod source;
 mod suggest;
-pub mod trust;
 mod value;
 
 pub use context::{HOST_SETS, ParseContext, Parsed, SetAnswer, Trust};
