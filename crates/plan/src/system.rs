@@ -107,6 +107,9 @@ pub(crate) fn proc(survey: &Survey<'_>) -> MountOp {
     let root = kernel("/proc");
     for rule in &survey.policy.files.rules {
         let PathPattern::Subtree(path) = &rule.pattern else { continue };
+        if !path.is_within(&root) {
+            continue;
+        }
         let Ok(below) = path.as_path().strip_prefix(root.as_path()) else { continue };
         let below = below.to_string_lossy().into_owned();
         // `/proc` as a whole is not for a rule to hide: programs find themselves there.
@@ -142,7 +145,7 @@ pub(crate) fn nodes(survey: &Survey<'_>) -> Vec<String> {
     let dev = kernel("/dev");
     for rule in &survey.policy.files.rules {
         let PathPattern::Subtree(path) = &rule.pattern else { continue };
-        if path.parent().as_ref() != Some(&dev) {
+        if !path.is_within(&dev) || path.depth() != 2 {
             continue;
         }
         let Some(name) = path.file_name() else { continue };

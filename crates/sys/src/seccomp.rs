@@ -86,6 +86,15 @@ pub fn receive(listener: impl AsFd) -> Result<Option<Notification>, SysError> {
     }
 }
 
+/// Whether no process is left that could make a call (`POLLHUP`, Linux 5.9).
+pub fn is_over(listener: impl AsFd) -> bool {
+    let listener = listener.as_fd();
+    let mut fds = [rustix::event::PollFd::new(&listener, rustix::event::PollFlags::empty())];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let asked = rustix::event::poll(&mut fds, Some(&now));
+    asked.is_ok() && fds.iter().any(|fd| fd.revents().contains(rustix::event::PollFlags::HUP))
+}
+
 /// What a waiting call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {

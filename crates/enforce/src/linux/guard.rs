@@ -11,17 +11,19 @@ use ringfence_sys::listening::{BoundFile, Listening};
 use ringfence_sys::other::{self, Thread};
 use ringfence_sys::seccomp::{self, Answer, Notification};
 use ringfence_sys::{Errno, SysError, caps};
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// `sizeof(struct sockaddr_storage)`: the kernel takes no longer address.
 const ADDRESS_MAX: usize = 128;
 /// How many calls may wait for their peers at once; more are refused for the moment, as by a peer with a full queue.
 const WAITING_MAX: usize = 256;
+/// How many threads stay when there is nothing to wait for: making one costs more than most calls wait.
+const KEPT: usize = 4;
 /// Stack of a thread that only waits in connect(2), in bytes.
 const STACK: usize = 64 << 10;
 
@@ -29,7 +31,18 @@ const STACK: usize = 64 << 10;
 struct Guard {
     listener: OwnedFd,
     allowed: Vec<HostPath>,
-    waiting: AtomicUsize,
+    waiting: Mutex<Waiting>,
+    /// Something was put to the calls that no thread has taken.
+    more: Condvar,
+}
+
+/// The threads that wait for peers.
+#[derive(Default)]
+struct Waiting {
+    threads: usize,
+    idle: usize,
+    /// Never more than there are idle threads.
+    calls: VecDeque<(u64, Made)>,
 }
 
 /// Starts the guard on a thread of process 1.
@@ -37,7 +50,7 @@ struct Guard {
 /// # Errors
 /// The thread cannot be made.
 pub(crate) fn start(listener: OwnedFd, allowed: Vec<HostPath>) -> Result<(), SysError> {
-    let guard = Arc::new(Guard { listener, allowed, waiting: AtomicUsize::new(0) });
+    let guard = Arc::new(Guard { listener, allowed, waiting: Mutex::default(), more: Condvar::new() });
     std::thread::Builder::new()
         .name("guard".to_owned())
         .stack_size(STACK * 2)
@@ -54,9 +67,12 @@ fn serve(guard: &Arc<Guard>) {
     if caps::keep_tracing().is_err() {
         return;
     }
+    let mut asker = None;
     loop {
         match seccomp::receive(&guard.listener) {
-            Ok(Some(call)) => answer(guard, call),
+            Ok(Some(call)) => answer(guard, &mut asker, call),
+            // A caller that is gone; or all of them are, and this would be told for ever.
+            Ok(None) if seccomp::is_over(&guard.listener) => return,
             Ok(None) => {}
             // Without a listener every connect(2) inside fails with ENOSYS: closed.
             Err(_) => return,
@@ -64,8 +80,8 @@ fn serve(guard: &Arc<Guard>) {
     }
 }
 
-fn answer(guard: &Arc<Guard>, call: Notification) {
-    match prepare(guard, &call) {
+fn answer(guard: &Arc<Guard>, asker: &mut Option<Listening>, call: Notification) {
+    match prepare(guard, asker, &call) {
         Err(errno) => tell(guard, call.id, Err(errno)),
         Ok(made) if made.blocking == Blocking::No => tell(guard, call.id, made.connect()),
         Ok(made) => aside(guard, call.id, made),
@@ -74,18 +90,53 @@ fn answer(guard: &Arc<Guard>, call: Notification) {
 
 /// A call that waits for its peer waits on a thread of its own.
 fn aside(guard: &Arc<Guard>, id: u64, made: Made) {
-    if guard.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
-        guard.waiting.fetch_sub(1, Ordering::Relaxed);
+    let mut waiting = guard.waiting();
+    if waiting.idle > waiting.calls.len() {
+        waiting.calls.push_back((id, made));
+        guard.more.notify_one();
+        return;
+    }
+    if waiting.threads >= WAITING_MAX {
+        drop(waiting);
         return tell(guard, id, Err(Errno::AGAIN));
     }
+    waiting.threads += 1;
+    drop(waiting);
     let mine = Arc::clone(guard);
-    let spawned = std::thread::Builder::new().stack_size(STACK).spawn(move || {
-        tell(&mine, id, made.connect());
-        mine.waiting.fetch_sub(1, Ordering::Relaxed);
-    });
+    let spawned = std::thread::Builder::new().stack_size(STACK).spawn(move || wait_for_peers(&mine, id, made));
     if spawned.is_err() {
-        guard.waiting.fetch_sub(1, Ordering::Relaxed);
+        guard.waiting().threads -= 1;
         tell(guard, id, Err(Errno::AGAIN));
+    }
+}
+
+/// The life of a thread that waits for peers.
+fn wait_for_peers(guard: &Guard, id: u64, made: Made) {
+    let mut call = (id, made);
+    loop {
+        let (id, made) = call;
+        tell(guard, id, made.connect());
+        // The copy of the caller's socket must not outlive the call.
+        drop(made);
+        let mut waiting = guard.waiting();
+        if waiting.idle >= KEPT {
+            waiting.threads -= 1;
+            return;
+        }
+        waiting.idle += 1;
+        call = loop {
+            match waiting.calls.pop_front() {
+                Some(call) => break call,
+                None => waiting = guard.more.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        waiting.idle -= 1;
+    }
+}
+
+impl Guard {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,7 +173,7 @@ impl Made {
     }
 }
 
-fn prepare(guard: &Guard, call: &Notification) -> Result<Made, Errno> {
+fn prepare(guard: &Guard, asker: &mut Option<Listening>, call: &Notification) -> Result<Made, Errno> {
     let [number, pointer, length, ..] = call.args;
     let thread = Thread::new(call.pid).ok_or(Errno::SRCH)?;
     // Both are `int` to the kernel: the low halves of their registers.
@@ -136,7 +187,7 @@ fn prepare(guard: &Guard, call: &Notification) -> Result<Made, Errno> {
     let blocking = other::waits(&socket)?;
     let address = match unix_path(&bytes) {
         None => Address::Given(bytes),
-        Some(path) => Address::File(judge(guard, thread, path)?),
+        Some(path) => Address::File(judge(guard, asker, thread, path)?),
     };
     // Only now: until here the number could have come to mean another process.
     if !seccomp::is_waiting(&guard.listener, call.id) {
@@ -155,14 +206,15 @@ fn unix_path(address: &[u8]) -> Option<&OsStr> {
 }
 
 /// The file of a socket that may be reached.
-fn judge(guard: &Guard, thread: Thread, path: &OsStr) -> Result<OwnedFd, Errno> {
+fn judge(guard: &Guard, asker: &mut Option<Listening>, thread: Thread, path: &OsStr) -> Result<OwnedFd, Errno> {
     let path = Path::new(path);
     let base = thread.working_dir().map_err(errno)?;
     // Links of /proc that lead past the tree (`/proc/self/cwd`) would mean this process.
     let file = other::resolve(&base, path).map_err(errno)?;
-    let bound = BoundFile::of(&file).map_err(errno)?;
-    let own = Listening::new().and_then(|asker| asker.files()).map_err(errno)?;
-    if own.contains(&bound) {
+    let own = listened_to(asker).map_err(errno)?;
+    if own.contains(&BoundFile::of(&file).map_err(errno)?)
+        || !own.is_empty() && own.contains(&BoundFile::by_mount(&file).map_err(errno)?)
+    {
         return Ok(file);
     }
     let name = other::name(&file).map_err(errno)?;
@@ -171,6 +223,17 @@ fn judge(guard: &Guard, thread: Thread, path: &OsStr) -> Result<OwnedFd, Errno> 
     }
     // A socket that nobody listens to answers as it would anywhere; one of the host's is none of the command's.
     Err(Errno::ACCESS)
+}
+
+/// The files of the sandbox's own sockets. The connection to the kernel is kept, unless it broke in mid-answer.
+fn listened_to(asker: &mut Option<Listening>) -> Result<Vec<BoundFile>, SysError> {
+    let open = match asker.take() {
+        Some(open) => open,
+        None => Listening::open()?,
+    };
+    let files = open.files()?;
+    *asker = Some(open);
+    Ok(files)
 }
 
 fn errno(error: SysError) -> Errno {
