@@ -26,7 +26,7 @@ pub(crate) fn fragment(probed: &Probed, own: [&HostPath; 3], used: &[SourceUse])
     for (path, verb) in own.into_iter().zip([PathVerb::DenyWrite, PathVerb::DenyRead, PathVerb::DenyRead]) {
         rule(path.clone(), verb, Source::Builtin("ringfence".to_owned()), Some("ringfence's own folder".to_owned()));
     }
-    let visible = probed.other_homes.iter().filter(|home| can_be_entered(home, probed.facts.uid));
+    let visible = probed.other_homes.iter().filter(|home| can_be_entered(home));
     // Root's `HOME` may be an ordinary user's, and the reverse.
     for home in visible {
         fragment.paths.extend(defaults::stores_of(home));
@@ -34,13 +34,11 @@ pub(crate) fn fragment(probed: &Probed, own: [&HostPath; 3], used: &[SourceUse])
     fragment
 }
 
-/// Whether there is anything to hide in another home folder: not where the system hides it already, and not below those
-/// that are hidden from root as a whole.
-fn can_be_entered(home: &HostPath, uid: u32) -> bool {
-    let hidden_from_root = ["/home", "/root"].iter().filter_map(|dir| HostPath::new(dir).ok());
-    let hidden = uid == 0 && hidden_from_root.into_iter().any(|dir| home.is_within(&dir));
+/// Whether there is anything to hide in another home folder: not where the system hides it already. Those that are hidden
+/// from root as a whole are no exception: a rule may show one of them, but not its stores.
+fn can_be_entered(home: &HostPath) -> bool {
     // Looking at a name in a folder needs the right to search it (path_resolution(7)).
-    !hidden && home.as_path().join(".").symlink_metadata().is_ok()
+    home.as_path().join(".").symlink_metadata().is_ok()
 }
 
 /// The folders that a policy makes writable.

@@ -426,9 +426,9 @@ mod tests {
 
     #[test]
     fn every_step_has_its_own_code() {
-        for code in 0..30 {
+        for code in 0..31 {
             assert_eq!(Step::from_code(code).map(Step::code), Some(code));
         }
-        assert_eq!(Step::from_code(30), None);
+        assert_eq!(Step::from_code(31), None);
     }
 }
