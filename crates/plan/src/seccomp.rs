@@ -153,6 +153,7 @@ const CLONE: Syscall = both("clone", 56, 220);
 const UNSHARE: Syscall = both("unshare", 272, 97);
 const PERSONALITY: Syscall = both("personality", 135, 92);
 const IOCTL: Syscall = both("ioctl", 16, 29);
+const PRLIMIT: Syscall = both("prlimit64", 302, 261);
 const SOCKET: Syscall = both("socket", 41, 198);
 const SOCKETPAIR: Syscall = both("socketpair", 53, 199);
 
@@ -234,6 +235,13 @@ fn checked() -> Vec<Checked> {
                 refuse(&[Test::is(1, 0x5423)], EPERM),
             ]),
             "TIOCSTI, TIOCLINUX (typing into a terminal), TIOCSETD (line disciplines): EPERM",
+        ),
+        (
+            PRLIMIT,
+            // Equal user numbers suffice for it (prlimit(2)), so it would reach process 1: a limit on its processor time
+            // kills it, one on its descriptors stops the guard.
+            Rule { clauses: vec![allow(&[Test::is(0, 0)])], otherwise: Action::Errno(EPERM) },
+            "the caller's own limits; those of other processes: EPERM",
         ),
         (
             SOCKET,

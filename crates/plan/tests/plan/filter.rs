@@ -106,6 +106,16 @@ fn terminals_cannot_be_typed_into_by_any_spelling() {
 }
 
 #[test]
+fn limits_are_set_on_nobody_else() {
+    passes(302, &[0, 7, 0x7fff_0000_1000]);
+    for other in [1, 3, u64::from(u32::MAX), 0xffff_ffff_0000_0001] {
+        refused(302, &[other, 0, 0x7fff_0000_1000]);
+        // A pointer whose low half is 0 is a pointer all the same.
+        refused(302, &[other, 0, 1 << 32]);
+    }
+}
+
+#[test]
 fn sockets() {
     let (socket, pair) = (41, 53);
     let flags = 0o2_004_000;
