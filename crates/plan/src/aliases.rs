@@ -16,8 +16,14 @@ pub(crate) fn hide(survey: &mut Survey<'_>) {
     }
     let hidden: Vec<HostPath> =
         survey.layout.nodes().filter(|(_, node)| !node.want.is_host()).map(|(path, _)| path.clone()).collect();
+    let resolver = &survey.facts.resolver;
+    let generated = [&resolver.resolv_conf, &resolver.hosts, &resolver.nsswitch].map(Clone::clone);
     for path in hidden {
         for alias in mounts.other_names(&path) {
+            // A file of ours stands there instead, which must be read.
+            if generated.iter().flatten().any(|file| *file == alias) {
+                continue;
+            }
             // A node of its own is a rule's word on this very name.
             let granted = survey.layout.node(&alias).is_some_and(|node| node.want.is_host());
             if !granted

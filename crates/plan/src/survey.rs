@@ -428,6 +428,9 @@ impl<'a> Survey<'a> {
             want => want,
         };
         let why = rule.why.clone().unwrap_or(word.why);
+        if want == Want::ReadOnly && self.layout.want(&real) == Want::Writable {
+            self.pin_above(&real, &why);
+        }
         self.close(path, real, kind, want, why, is_explicit(&rule.origin).then_some(rule));
     }
 
@@ -465,9 +468,6 @@ impl<'a> Survey<'a> {
             });
             return;
         }
-        if want == Want::ReadOnly && explicit.is_some() {
-            self.pin_above(&real, &why);
-        }
         self.layout.put(real, want, kind, why);
     }
 
@@ -488,6 +488,18 @@ impl<'a> Survey<'a> {
             }
             at = folder.parent();
             self.layout.pin(folder, why);
+        }
+    }
+
+    /// Keeps every writable folder above a path of ours where it is. What is hidden stays hidden under another name, but the
+    /// next run would find, at the old one, whatever the command put there.
+    fn keep_way(&mut self, real: &HostPath) {
+        let mut at = real.parent();
+        while let Some(folder) = at {
+            at = folder.parent();
+            if self.layout.want(&folder) == Want::Writable && !self.is_window(&folder) {
+                self.layout.pin(folder, "leads to ringfence's own folder");
+            }
         }
     }
 
@@ -531,6 +543,7 @@ impl<'a> Survey<'a> {
         for path in homes.iter().chain([&self.request.state_dir]) {
             // Made before the first mount if it does not exist yet, see `PrepareOp`.
             let real = self.would_be(path);
+            self.keep_way(&real);
             if self.layout.want(&real).is_host() && !self.policy.workspace.is_within(&real) {
                 self.layout.put(real, Want::Hidden, Kind::Dir, "ringfence's own");
             }

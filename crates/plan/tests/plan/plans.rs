@@ -90,6 +90,38 @@ fn patterns() {
     assert_snapshot!(section(&plan, "files").join("\n"));
 }
 
+/// `mv ~/.local x` would carry the covers away and leave the name free for a trust list of the command's making.
+#[test]
+fn the_way_to_our_own_folders_keeps_its_name() {
+    let mut world = World::user();
+    world.view.dir("/home/u/.local/share/ringfence/homes").dir("/home/u/.local/state/ringfence").dir("/home/u/cfg/rf");
+    world.home(HomeMode::Visible).rule(PathVerb::AllowWrite, "/home/u");
+    world.request.private_home = path("/home/u/.local/share/ringfence/homes/proj/home");
+    world.request.state_dir = path("/home/u/.local/state/ringfence");
+    world.rule_of(Layer::Builtin, PathVerb::DenyWrite, "/home/u/cfg/rf");
+    let plan = world.plan();
+    let is_mount =
+        |at: &str| plan.mounts.iter().any(|op| matches!(op, MountOp::Bind { target, .. } if *target == path(at)));
+    for folder in ["/home/u/.local", "/home/u/.local/share", "/home/u/.local/state", "/home/u/cfg"] {
+        assert!(is_mount(folder), "{folder} could be renamed");
+        assert_eq!(look(&plan, folder), Stands::Writable, "{folder}");
+    }
+    assert_eq!(look(&plan, "/home/u/.local/state/ringfence/trust.json"), Stands::Hidden);
+    assert_eq!(look(&plan, "/home/u/cfg/rf"), Stands::ReadOnly);
+}
+
+/// Containers mount `/etc/hosts` from a folder of the same file system, which may be one that is hidden.
+#[test]
+fn a_file_of_ours_stands_where_the_same_file_is_mounted_from_something_hidden() {
+    let mut world = World::user();
+    world.view.file("/tmp/of-container/hosts").file("/etc/hosts");
+    world.facts.mounts.push(mount("/etc/hosts", "/tmp/of-container/hosts", "254:0", "ext4"));
+    let plan = world.plan();
+    let covered = |op: &MountOp| matches!(op, MountOp::CoverFile { target, .. } if *target == path("/etc/hosts"));
+    assert!(!plan.mounts.iter().any(covered), "{:#?}", plan.mounts);
+    assert!(plan.mounts.iter().any(|op| matches!(op, MountOp::File { target, .. } if *target == path("/etc/hosts"))));
+}
+
 /// Found by the comparison in `meaning`.
 #[test]
 fn a_denying_pattern_counts_in_a_window_that_is_reached_over_a_private_folder() {
