@@ -19,6 +19,7 @@ mod terminal;
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
@@ -107,6 +108,11 @@ fn said(mut command: Command) -> Said {
     Said { code: status.code().or(status.signal().map(|s| 1000 + s)), out: text(stdout), err: text(stderr) }
 }
 
+fn fed(mut command: Command, input: impl Into<Stdio>) -> Command {
+    command.stdin(input);
+    command
+}
+
 fn exit_statuses_are_the_command_s_own(w: &World) {
     for script in ["exit 0", "exit 7", "exit 255"] {
         assert_eq!(w.shell(script).code, w.free_shell(script).code);
@@ -143,6 +149,68 @@ fn nothing_of_the_launcher_is_inherited_but_three_descriptors(w: &World) {
     let out = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(out.starts_with("0 1 2 3 "), "{out}");
     assert!(!out.contains("secret") && !out.contains("work"), "{out}");
+}
+
+/// A descriptor that is open already asks no wall: what leads further than to its own other end is not passed on.
+fn a_standard_descriptor_leads_to_its_other_end_only(w: &World) {
+    let key = w.outside().join("key");
+    std::fs::write(&key, "hush").unwrap();
+    let read = ["sh", "-c", "cat /proc/self/fd/0/key"];
+    let folder = || std::fs::File::open(w.outside()).unwrap();
+    assert_eq!(said(fed(w.free(&read), folder())).out, "hush", "control");
+    let refused = said(fed(w.inside(&[], &read), folder()));
+    assert_eq!((refused.code, refused.out.as_str()), (Some(125), ""), "{refused:?}");
+
+    let host = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    host.set_nonblocking(true).unwrap();
+    let port = host.local_addr().unwrap().port();
+    let script = format!("import socket; socket.socket(fileno=0).sendto(b'x', ('127.0.0.1', {port}))");
+    let datagrams = || OwnedFd::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    assert_eq!(said(fed(w.free(&["python3", "-c", &script]), datagrams())).code, Some(0), "control");
+    assert!(host.recv(&mut [0; 8]).is_ok(), "control");
+    assert_eq!(said(fed(w.inside(&[], &["python3", "-c", &script]), datagrams())).code, Some(125));
+    assert!(host.recv(&mut [0; 8]).is_err(), "it arrived");
+}
+
+/// `AF_UNSPEC` dissolves a connection (connect(2)), and the socket is still one of the host's network.
+fn a_connection_of_the_host_stays_what_it_is(w: &World) {
+    let (peer, other) =
+        (std::net::TcpListener::bind("127.0.0.1:0").unwrap(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    other.set_nonblocking(true).unwrap();
+    let script = format!(
+        "import ctypes, os, struct\nlibc = ctypes.CDLL(None)\nos.write(0, b'hello')\n\
+         libc.connect(0, bytes(16), 16)\n\
+         libc.connect(0, struct.pack('=H', 2) + struct.pack('!H', {}) + bytes([127, 0, 0, 1]) + bytes(8), 16)",
+        other.local_addr().unwrap().port()
+    );
+    for (command, reaches) in
+        [(w.free(&["python3", "-c", &script]), true), (w.inside(&[], &["python3", "-c", &script]), false)]
+    {
+        let stream = std::net::TcpStream::connect(peer.local_addr().unwrap()).unwrap();
+        let ended = said(fed(command, OwnedFd::from(stream)));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let mut heard = [0; 5];
+        peer.accept().unwrap().0.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"hello");
+        assert_eq!(other.accept().is_ok(), reaches, "{ended:?}");
+    }
+}
+
+/// Equal user numbers suffice for prlimit(2), and a limit on its processor time ends a process.
+fn limits_of_process_1_cannot_be_set(w: &World) {
+    let script =
+        "import os, resource; resource.prlimit(int(os.environ.get('VICTIM', '1')), resource.RLIMIT_CORE, (0, 0))";
+    let mut victim = w.free(&["sleep", "60"]).spawn().unwrap();
+    let mut control = w.free(&["python3", "-c", script]);
+    control.env("VICTIM", victim.id().to_string());
+    let control = said(control);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert_eq!(control.code, Some(0), "control: {control:?}");
+    let inside = said(w.inside(&[], &["python3", "-c", script]));
+    assert_eq!(inside.code, Some(1), "{inside:?}");
+    assert!(inside.err.contains("PermissionError"), "{inside:?}");
+    assert_eq!(w.shell("ulimit -n 64 && ulimit -n").out, "64", "its own");
 }
 
 fn no_privilege_is_left(w: &World) {
@@ -443,6 +511,9 @@ macro_rules! cases {
 const CASES: &[Case] = cases![
     exit_statuses_are_the_command_s_own,
     nothing_of_the_launcher_is_inherited_but_three_descriptors,
+    a_standard_descriptor_leads_to_its_other_end_only,
+    a_connection_of_the_host_stays_what_it_is,
+    limits_of_process_1_cannot_be_set,
     no_privilege_is_left,
     nested_namespaces_and_mounts_fail,
     the_host_s_settings_cannot_be_written,

@@ -4,7 +4,7 @@ use crate::{Context, Errno, SysError};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sockopt,
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -19,6 +19,54 @@ pub const MAX_FDS: usize = 128;
 pub fn pair() -> Result<(OwnedFd, OwnedFd), SysError> {
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .at("socketpair", || "AF_UNIX, SOCK_SEQPACKET".to_owned())
+}
+
+/// What a socket that was made by somebody else is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conversation {
+    /// With one peer, for good: a connected Unix stream or seqpacket socket.
+    Settled,
+    /// With one peer, until connect(2) dissolves that with `AF_UNSPEC`: a connected TCP socket.
+    Dissolvable,
+    /// With whomever it likes: it takes connections, has no peer yet, or names one with every message.
+    Open,
+}
+
+/// Finds that out.
+///
+/// # Errors
+/// It is no socket (`ENOTSOCK`).
+pub fn conversation(socket: impl AsFd) -> Result<Conversation, Errno> {
+    let socket = socket.as_fd();
+    let (family, kind) = (sockopt::socket_domain(socket)?, sockopt::socket_type(socket)?);
+    let connected = rustix::net::getpeername(socket).is_ok();
+    Ok(match (family, kind) {
+        (AddressFamily::UNIX, SocketType::STREAM | SocketType::SEQPACKET) if connected => Conversation::Settled,
+        (AddressFamily::INET | AddressFamily::INET6, SocketType::STREAM) if connected => Conversation::Dissolvable,
+        _ => Conversation::Open,
+    })
+}
+
+/// A number that stands for the network namespace in which a socket was made, and for no other until the machine starts
+/// anew (socket(7), `SO_NETNS_COOKIE`, Linux 5.14).
+///
+/// # Errors
+/// `ENOTSOCK`; `ENOPROTOOPT`: the kernel is older.
+pub fn network_of(socket: impl AsFd) -> Result<u64, Errno> {
+    const SO_NETNS_COOKIE: libc::c_int = 71;
+    let mut cookie = 0u64;
+    let mut length = libc::socklen_t::try_from(size_of::<u64>()).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the kernel writes at most `length` bytes to `cookie`, and the length to `length` (getsockopt(2)).
+    let done = unsafe {
+        libc::getsockopt(
+            std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd()),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if done == 0 { Ok(cookie) } else { Err(crate::last_errno()) }
 }
 
 /// Sends one message with descriptors. A peer that is gone is an error, not a signal.

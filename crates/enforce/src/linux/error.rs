@@ -274,6 +274,14 @@ pub enum EnforceError {
         #[source]
         source: SysError,
     },
+    /// A standard descriptor through which the command could reach past the walls.
+    #[error("{name} is {what}, which lies outside of the walls")]
+    Descriptor {
+        /// Which.
+        name: &'static str,
+        /// What it is.
+        what: &'static str,
+    },
     /// A row of the proof came out wrong: a wall does not hold, or the command could not work.
     #[error("the walls are not proved: {row}: {surprise}")]
     Unproved {
@@ -333,6 +341,7 @@ impl EnforceError {
             }
             Self::Full { .. } => "free some space or raise the quota",
             Self::WorkingDir { .. } => "the working directory must exist and be readable by the policy",
+            Self::Descriptor { .. } => "pass a file, a pipe or a connected stream socket: < /dev/null, or | cat",
             Self::NotOurs { .. } => "make it on the host first",
             Self::Unproved { .. } => "the program was not started; report this with the output of ringfence doctor",
             Self::NotExecutable { source, .. } if source.errno == Errno::NOENT => {

@@ -10,7 +10,7 @@ use ringfence_sys::file::Blocking;
 use ringfence_sys::listening::{BoundFile, Listening};
 use ringfence_sys::other::{self, Thread};
 use ringfence_sys::seccomp::{self, Answer, Notification};
-use ringfence_sys::{Errno, SysError, caps};
+use ringfence_sys::{Errno, SysError, caps, socket};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -31,6 +31,8 @@ const STACK: usize = 64 << 10;
 struct Guard {
     listener: OwnedFd,
     allowed: Vec<HostPath>,
+    /// The sandbox's own network; `None` where the kernel does not tell one from another, and no foreign socket is passed on.
+    network: Option<u64>,
     waiting: Mutex<Waiting>,
     /// Something was put to the calls that no thread has taken.
     more: Condvar,
@@ -50,7 +52,9 @@ struct Waiting {
 /// # Errors
 /// The thread cannot be made.
 pub(crate) fn start(listener: OwnedFd, allowed: Vec<HostPath>) -> Result<(), SysError> {
-    let guard = Arc::new(Guard { listener, allowed, waiting: Mutex::default(), more: Condvar::new() });
+    let (sample, _) = socket::pair()?;
+    let network = socket::network_of(&sample).ok();
+    let guard = Arc::new(Guard { listener, allowed, network, waiting: Mutex::default(), more: Condvar::new() });
     std::thread::Builder::new()
         .name("guard".to_owned())
         .stack_size(STACK * 2)
@@ -183,6 +187,10 @@ fn prepare(guard: &Guard, asker: &mut Option<Listening>, call: &Notification) ->
     let mut bytes = vec![0u8; length];
     if length > 0 {
         thread.read(pointer, &mut bytes).map_err(errno)?;
+    }
+    // A standard descriptor may be a connection of the host's: it stays what it is.
+    if guard.network.is_some() && socket::network_of(&socket).map(Some)? != guard.network {
+        return Err(Errno::ACCESS);
     }
     let blocking = other::waits(&socket)?;
     let address = match unix_path(&bytes) {

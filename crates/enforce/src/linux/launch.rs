@@ -5,6 +5,7 @@ use super::init::{self, Birth};
 use super::message::{Failure, FromCommand, FromInit, NOT_OURS, ToCommand, ToInit};
 use super::plant::Planted;
 use super::prepare;
+use super::stdio;
 use super::supervise::{Listener, Parts, Proved, Running};
 use super::terminal::UserTerminal;
 use ringfence_plan::{Identity, Plan};
@@ -77,6 +78,7 @@ const NAMESPACES: [Namespace; 7] = [
 /// See [`EnforceError`]; every process that was started is gone again.
 pub fn spawn(plan: &Plan, command: &Command, io: IoSetup) -> Result<Running, EnforceError> {
     process::fill_stdio().map_err(launch("open /dev/null"))?;
+    stdio::check(plan.guard.as_ref())?;
     prepare::carry_out(&plan.prepare)?;
     let terminal = match io.terminal {
         TerminalPolicy::Private => UserTerminal::find().map_err(launch("look at the terminal"))?,

@@ -13,5 +13,6 @@ mod plant;
 mod prepare;
 mod prove;
 mod relay;
+mod stdio;
 pub(crate) mod supervise;
 mod terminal;
