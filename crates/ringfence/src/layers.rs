@@ -75,7 +75,7 @@ impl Reader<'_> {
                 let user = self.config.join("policy.toml");
                 texts.extend(sources::optional(user.as_path())?.map(|text| (text, Layer::User)));
                 if let Some(project) = self.place.project_file() {
-                    texts.push((sources::file(&project)?, Layer::Project));
+                    texts.push((sources::of_repository(&project)?, Layer::Project));
                 }
             }
         }

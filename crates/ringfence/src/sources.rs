@@ -29,6 +29,8 @@ pub struct FileText {
 enum Owner {
     /// Anybody: whoever wrote it, the user named it.
     Any,
+    /// Whoever wrote the repository: the file itself counts, and not what a link of this name leads to.
+    Repository,
     /// Root, and nobody else may write it.
     RootOnly,
 }
@@ -75,6 +77,15 @@ pub(crate) fn file(path: &Path) -> Result<FileText, SourceError> {
     read(path, Owner::Any)
 }
 
+/// Reads a file that a repository brings. It must not be a link: the lines of what it leads to would be quoted in the messages
+/// about them, wherever those end up.
+///
+/// # Errors
+/// See [`file`].
+pub(crate) fn of_repository(path: &Path) -> Result<FileText, SourceError> {
+    read(path, Owner::Repository)
+}
+
 /// Reads a file that need not exist.
 ///
 /// # Errors
@@ -113,6 +124,13 @@ fn read(path: &Path, owner: Owner) -> Result<FileText, SourceError> {
         return Err(SourceError::NotAFile { path: path.to_owned() });
     }
     let opened = File::open(path).map_err(unreadable)?;
+    if owner == Owner::Repository {
+        // After the open: a link that took the name in between leads to another file than the one that has the name now.
+        let (named, found) = (path.symlink_metadata().map_err(unreadable)?, opened.metadata().map_err(unreadable)?);
+        if !named.is_file() || (named.dev(), named.ino()) != (found.dev(), found.ino()) {
+            return Err(SourceError::NotAFile { path: path.to_owned() });
+        }
+    }
     if owner == Owner::RootOnly {
         // On the descriptor, so that what was judged is what is read.
         writable_by_root_only(path, &opened.metadata().map_err(unreadable)?)?;
@@ -174,6 +192,17 @@ mod tests {
         let link = dir.path().join("policy.toml");
         std::os::unix::fs::symlink("nowhere", &link).unwrap();
         assert!(matches!(optional(&link), Err(SourceError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn a_repository_cannot_have_another_file_quoted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (secret, link) = (dir.path().join("secret"), dir.path().join("ringfence.toml"));
+        std::fs::write(&secret, "hush").unwrap();
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        assert_eq!(file(&link).unwrap().text, "hush", "control: one that the user names");
+        assert!(matches!(of_repository(&link), Err(SourceError::NotAFile { .. })));
+        assert_eq!(of_repository(&secret).unwrap().text, "hush");
     }
 
     #[test]
