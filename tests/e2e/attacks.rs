@@ -11,16 +11,13 @@ const LATER: &[(&str, &str)] = &[
         "fr-07-host-atomic-save-drops-mask",
         "next: broker (the guardian puts a cover back when the host replaces a file)",
     ),
-    ("pe-02-git-fsmonitor", "next: broker (keys of git's config are judged one by one)"),
     ("pe-03-git-config-worktree", "next: broker (a protected name that does not exist at the start)"),
-    ("pe-06-git-dir-swapped", "next: broker (a protected name that is moved away and made anew)"),
     ("pe-09-new-repo-in-run", "next: broker (a protected name that does not exist at the start)"),
     ("pe-12-core-hookspath", "next: broker (a protected name that does not exist at the start)"),
     ("pe-13-agent-settings-created", "next: broker (a protected name that does not exist at the start)"),
     ("pe-15-ide-tasks", "next: broker (a protected name that does not exist at the start)"),
     ("pe-16-package-manager-config", "next: broker (the change report)"),
     ("pe-18-devcontainer-init", "next: broker (a protected name that does not exist at the start)"),
-    ("cf-01-deny-path-absent", "next: broker (a protected name that does not exist at the start)"),
     ("tt-04-osc52-clipboard", "next: the terminal's output filter"),
 ];
 

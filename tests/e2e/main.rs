@@ -12,6 +12,7 @@ mod attacks;
 mod case;
 mod doors;
 mod fresh;
+mod inside;
 mod lifecycle;
 mod refusals;
 mod run;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     doors::collect(&mut trials);
     usability::collect(&mut trials);
     lifecycle::collect(&mut trials);
+    inside::collect(&mut trials);
     refusals::collect(&mut trials);
     work::collect(&mut trials);
     agents::collect(&mut trials);
