@@ -60,11 +60,55 @@ pub fn control_sockets(home: &HostPath) -> Vec<ControlSocket> {
     .collect()
 }
 
+/// Which stores of the home folder become rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stores {
+    /// All.
+    All,
+    /// Those above, at or below one of these paths, which are relative to the home folder: of a home that is not shown,
+    /// nothing else is seen, so that the other rules would decide nothing.
+    Near(Vec<Vec<u8>>),
+}
+
+impl Stores {
+    /// Whether an entry of the table, a path below the home folder with wildcards, becomes a rule.
+    fn take(&self, entry: &str) -> bool {
+        let Self::Near(shown) = self else { return true };
+        // What stands before the first wildcard, cut at a whole name.
+        let literal = match entry.bytes().position(|b| b"*?[{\\".contains(&b)) {
+            Some(at) => entry.get(..at).and_then(|head| head.rsplit_once('/')).map_or("", |(folder, _)| folder),
+            None => entry,
+        };
+        shown.iter().any(|path| is_below(literal.as_bytes(), path) || is_below(path, literal.as_bytes()))
+    }
+}
+
+/// Whether one relative path is another or lies below it.
+fn is_below(path: &[u8], folder: &[u8]) -> bool {
+    match path.strip_prefix(folder) {
+        Some(rest) => folder.is_empty() || rest.is_empty() || rest.starts_with(b"/"),
+        None => false,
+    }
+}
+
 /// What is built in, as a fragment like any other.
 pub fn fragment(base: &Base) -> Fragment {
+    with_stores(base, &Stores::All)
+}
+
+/// Paths of the home folder that the table shows, relative to it, up to their first wildcard.
+pub(crate) fn shown_at_home() -> impl Iterator<Item = &'static str> {
+    entries(HOME_SHOWN).map(|(_, path)| match path.find(['*', '?', '[', '{', '\\']) {
+        Some(at) => path.get(..at).and_then(|head| head.rsplit_once('/')).map_or("", |(folder, _)| folder),
+        None => path,
+    })
+}
+
+/// The same with fewer stores.
+pub(crate) fn with_stores(base: &Base, stores: &Stores) -> Fragment {
     let mut fragment = Fragment::empty(Layer::Builtin);
     default_grants(base, &mut fragment.paths);
-    home_stores(&base.home, &mut fragment.paths);
+    home_stores(&base.home, stores, &mut fragment.paths);
     if base.uid == 0 {
         root_stores(&base.home, &mut fragment.paths);
     }
@@ -79,7 +123,7 @@ pub fn fragment(base: &Base) -> Fragment {
 /// The credential stores of a home folder, each as a denial: also for homes that are not the run's own.
 pub fn stores_of(home: &HostPath) -> Vec<PathRule> {
     let mut rules = Vec::with_capacity(STORES_EXPECTED);
-    credential_stores(home, &mut rules);
+    credential_stores(home, &Stores::All, &mut rules);
     rules
 }
 
@@ -97,16 +141,16 @@ fn default_grants(base: &Base, rules: &mut Vec<PathRule>) {
     }
 }
 
-fn home_stores(home: &HostPath, rules: &mut Vec<PathRule>) {
-    credential_stores(home, rules);
+fn home_stores(home: &HostPath, stores: &Stores, rules: &mut Vec<PathRule>) {
+    credential_stores(home, stores, rules);
     for (what, path) in entries(HOME_SHOWN) {
         rules.extend(below(home, path).map(|p| rule(p, PathVerb::AllowRead, "harmless configuration", what)));
     }
 }
 
-fn credential_stores(home: &HostPath, rules: &mut Vec<PathRule>) {
+fn credential_stores(home: &HostPath, stores: &Stores, rules: &mut Vec<PathRule>) {
     let mut why = String::new();
-    for (what, path) in entries(HOME_STORES) {
+    for (what, path) in entries(HOME_STORES).filter(|(_, path)| stores.take(path)) {
         // Made once for all entries below a title: this runs before every command.
         if !why.ends_with(what) {
             why = format!("credential store: {what}");

@@ -52,6 +52,41 @@ pub struct Base {
 /// The caller loads presets as fragments of their own, those of [`Fragment::granted_presets`], and what this machine's
 /// tools need (folders of `PATH`) as a fragment of [`Layer::Builtin`] with [`Source::Machine`] origins.
 pub fn merge(base: &Base, fragments: Vec<Fragment>) -> (Policy, Vec<Finding>) {
+    merge_with(base, fragments, Tables::Whole)
+}
+
+/// The same for a run, which starts sooner with fewer rules: of a home folder that is not shown, stores that nothing shown
+/// lies near are left out, since no path of theirs is seen. Every decision has the same verdict as after [`merge`]; what is
+/// left out is missing only in lists, and in the reasons for what is private anyhow.
+pub fn merge_for_run(base: &Base, fragments: Vec<Fragment>) -> (Policy, Vec<Finding>) {
+    merge_with(base, fragments, Tables::Needed)
+}
+
+/// How much of the built-in tables a policy holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tables {
+    Whole,
+    Needed,
+}
+
+/// The stores that can decide anything.
+fn stores(base: &Base, home: &Home, said: &[Fragment], tables: Tables) -> defaults::Stores {
+    if tables == Tables::Whole || home.mode == HomeMode::Visible {
+        return defaults::Stores::All;
+    }
+    let granted = said.iter().flat_map(|f| &f.paths).filter(|rule| !rule.verb.is_deny());
+    let granted = granted.map(|rule| match &rule.pattern {
+        // It matches wherever it matches, also inside.
+        PathPattern::Glob(glob) if base.home.is_within(&glob.base) => &base.home,
+        pattern => pattern.base(),
+    });
+    let shown = granted.chain([&base.workspace]).chain(&base.git_dirs);
+    let below = shown.filter_map(|path| path.as_path().strip_prefix(base.home.as_path()).ok());
+    let below = below.map(|path| path.as_os_str().as_encoded_bytes().to_vec());
+    defaults::Stores::Near(below.chain(defaults::shown_at_home().map(|path| path.as_bytes().to_vec())).collect())
+}
+
+fn merge_with(base: &Base, fragments: Vec<Fragment>, tables: Tables) -> (Policy, Vec<Finding>) {
     let mut findings = Vec::new();
     // What a narrowing source wants to be one value is compared with what the others made of it.
     let mut narrowing = Vec::new();
@@ -63,10 +98,9 @@ pub fn merge(base: &Base, fragments: Vec<Fragment>) -> (Policy, Vec<Finding>) {
     }
     // Strongest first; within a layer the contents decide, so that the order of the sources does not.
     said.sort_by(narrow::order);
-    // The tables are many and in order already: they are appended, never sorted.
-    let built_in = defaults::fragment(base);
-
     let home = home(base, &said, &narrowing, &mut findings);
+    // The tables are many and in order already: they are appended, never sorted.
+    let built_in = defaults::with_stores(base, &stores(base, &home, &said, tables));
     let mut policy = Policy {
         workspace: base.workspace.clone(),
         files: FilePolicy {

@@ -45,7 +45,7 @@ pub use fragment::{Ceiling, Fragment};
 pub use glob::PathGlob;
 pub use host_rule::{Destination, Host, HostName, HostPattern, HostRule, HostVerb, PortRule, PortSet, Protocol, Wide};
 pub use index::Indexed;
-pub use layer::{Base, Finding, merge};
+pub use layer::{Base, Finding, merge, merge_for_run};
 pub use limits::Limits;
 pub use lint::lint;
 pub use origin::{Layer, Origin, Source};

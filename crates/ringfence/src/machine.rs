@@ -2,14 +2,16 @@
 
 use crate::error::Error;
 use crate::layers::SourceUse;
+use crate::place::Place;
 use ringfence_enforce::probe::Probed;
 use ringfence_policy::{Fragment, HostPath, Layer, Origin, PathPattern, PathRule, PathVerb, Policy, Source, defaults};
+use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 
 /// The machine's tools can be read, the stores of other home folders cannot, and a policy file cannot be written by the
 /// command that it binds.
-pub(crate) fn fragment(probed: &Probed, own: [&HostPath; 3], used: &[SourceUse]) -> Fragment {
+pub(crate) fn fragment(probed: &Probed, own: [&HostPath; 3], used: &[SourceUse], seen: &Seen<'_>) -> Fragment {
     let mut fragment = Fragment::empty(Layer::Builtin);
     let mut rule = |path: HostPath, verb, source, why: Option<String>| {
         let origin = Origin { layer: Layer::Builtin, source, line: None };
@@ -26,12 +28,41 @@ pub(crate) fn fragment(probed: &Probed, own: [&HostPath; 3], used: &[SourceUse])
     for (path, verb) in own.into_iter().zip([PathVerb::DenyWrite, PathVerb::DenyRead, PathVerb::DenyRead]) {
         rule(path.clone(), verb, Source::Builtin("ringfence".to_owned()), Some("ringfence's own folder".to_owned()));
     }
-    let visible = probed.other_homes.iter().filter(|home| can_be_entered(home));
+    let others: Vec<&HostPath> = probed.other_homes.iter().filter(|home| can_be_entered(home)).collect();
+    let (shown, hidden): (Vec<&HostPath>, Vec<&HostPath>) =
+        others.into_iter().partition(|home| seen.within(home, probed));
+    for home in hidden {
+        let why = Some("another user's home folder".to_owned());
+        rule(home.clone(), PathVerb::DenyRead, Source::Builtin("other homes".to_owned()), why);
+    }
     // Root's `HOME` may be an ordinary user's, and the reverse.
-    for home in visible {
+    for home in shown {
         fragment.paths.extend(defaults::stores_of(home));
     }
     fragment
+}
+
+/// What may need to see another user's home folder.
+pub(crate) struct Seen<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) fragments: &'a [Fragment],
+    pub(crate) env: &'a [(OsString, OsString)],
+}
+
+impl Seen<'_> {
+    /// Whether the run works in a home folder, a rule shows something of it, or `PATH` has tools in it. Then its stores
+    /// are hidden one by one, and else the whole.
+    fn within(&self, home: &HostPath, probed: &Probed) -> bool {
+        let granted = self.fragments.iter().flat_map(|fragment| &fragment.paths);
+        let mut granted = granted.filter(|rule| !rule.verb.is_deny()).map(|rule| rule.pattern.base());
+        let path = self.env.iter().filter(|(name, _)| name == "PATH");
+        let mut tools =
+            path.flat_map(|(_, value)| std::env::split_paths(value)).filter_map(|dir| HostPath::new(dir).ok());
+        let mut places = [&self.place.workspace, &self.place.home].into_iter().chain(&probed.facts.git_dirs);
+        granted.any(|path| path.is_within(home))
+            || tools.any(|dir| dir.is_within(home))
+            || places.any(|path| path.is_within(home))
+    }
 }
 
 /// Whether there is anything to hide in another home folder: not where the system hides it already. Those that are hidden

@@ -19,7 +19,7 @@ use ringfence_plan::proof::Attempt;
 use ringfence_plan::{HostFacts, Plan, PlanError, Request, plan};
 use ringfence_policy::{
     Base, EventSink, Finding, Fragment, HostPath, Layer, Origin, PathPattern, PathRule, PathVerb, Policy, Source, lint,
-    merge,
+    merge, merge_for_run,
 };
 use std::ffi::OsString;
 use std::path::Path;
@@ -90,7 +90,7 @@ struct Judged {
 }
 
 pub(crate) fn explain(builder: &Builder) -> Result<Explanation, Error> {
-    let judged = judge(builder)?;
+    let judged = judge(builder, merge)?;
     let planned = judged.plan();
     Ok(judged.explanation(planned))
 }
@@ -99,7 +99,7 @@ pub(crate) fn build(builder: Builder) -> Result<Sandbox, Error> {
     if builder.command.is_empty() {
         return Err(Error::NoCommand);
     }
-    let judged = judge(&builder)?;
+    let judged = judge(&builder, merge_for_run)?;
     let own = [&judged.config, judged.store.data_dir(), judged.store.state_dir()];
     machine::make_own_folders(&judged.policy, own)?;
     // Before the plan, which covers only what is there.
@@ -173,7 +173,7 @@ fn run_name() -> String {
 }
 
 /// Reads all sources and merges them.
-fn judge(builder: &Builder) -> Result<Judged, Error> {
+fn judge(builder: &Builder, merge: fn(&Base, Vec<Fragment>) -> (Policy, Vec<Finding>)) -> Result<Judged, Error> {
     let env = builder.env.clone().unwrap_or_else(|| std::env::vars_os().collect());
     let spot = Spot::find(builder.workspace.as_deref())?;
     let program = named_by_path(&spot, builder.command.first());
@@ -217,7 +217,9 @@ fn judge(builder: &Builder) -> Result<Judged, Error> {
     }
     let own = [&config, store.data_dir(), store.state_dir()];
     add_presets(builder, &place, &resolve_set, &mut layers)?;
-    layers.fragments.push(machine::fragment(&probed, own, &layers.used));
+    let seen = machine::Seen { place: &place, fragments: &layers.fragments, env: &env };
+    let machine = machine::fragment(&probed, own, &layers.used, &seen);
+    layers.fragments.push(machine);
     layers.fragments.push(sets.fragment());
     if let Some(audit) = &builder.audit {
         layers.fragments.push(hidden(place.absolute(audit)?));

@@ -17,6 +17,41 @@ fn paths() -> impl Strategy<Value = String> {
     })
 }
 
+/// Paths in and around the stores of a home folder.
+fn store_paths() -> impl Strategy<Value = String> {
+    let names = select(
+        &[
+            ".aws",
+            ".ssh",
+            "known_hosts",
+            "id_rsa",
+            ".docker",
+            "config.json",
+            "key.pem",
+            ".config",
+            "gh",
+            "git",
+            "config",
+            "w",
+            "a",
+        ][..],
+    );
+    let roots = select(&["/home/u", "/home/u/w", "/home", "/srv", ""][..]);
+    (roots, prop::collection::vec(names, 0..4)).prop_map(|(root, names)| {
+        let path = names.iter().fold(root.to_owned(), |path, name| format!("{path}/{name}"));
+        if path.is_empty() { "/".to_owned() } else { path }
+    })
+}
+
+fn store_rules() -> impl Strategy<Value = PathRule> {
+    let verbs = select(&["+r", "+w", "-r", "-w"][..]);
+    let patterns = prop_oneof![
+        3 => store_paths(),
+        1 => (store_paths(), select(&["*", "**/config.json", ".*", "**/a"][..])).prop_map(|(folder, rest)| format!("{}/{rest}", folder.trim_end_matches('/'))),
+    ];
+    (verbs, patterns, select(LAYERS)).prop_map(|(verb, pattern, layer)| path_rule(layer, &format!("{verb} {pattern}")))
+}
+
 fn glob_parts() -> impl Strategy<Value = &'static str> {
     select(&["a", "b", "*", "**", "?", ".*", "[ab]", "{a,.env}", "*e*", ".env", "h?*s", "[!a]"][..])
 }
@@ -186,6 +221,16 @@ proptest! {
             prop_assert!(within(before, after), "removing {removed:?} narrowed {at}");
         } else {
             prop_assert!(within(after, before), "removing {removed:?} widened {at}");
+        }
+    }
+
+    #[test]
+    fn a_run_decides_as_the_whole_tables_do(rules in prop::collection::vec(store_rules(), 0..6), home in homes(), at in store_paths()) {
+        let whole = of(&rules, &[], home);
+        let (run, _) = merge_for_run(&base(), fragments(&rules, &[], home));
+        for access in [Access::Read, Access::Write] {
+            let verdict = |policy: &Policy| policy.may_path(&path(&at), access).verdict;
+            prop_assert_eq!(verdict(&run), verdict(&whole), "{} {:?}", at, access);
         }
     }
 
