@@ -242,6 +242,14 @@ pub enum PlaceError {
         /// Which.
         path: HostPath,
     },
+    /// The workspace was named by a link that leads out of the folder in which it lies: whoever may write there chose it.
+    #[error("the workspace `{path}` is a link to `{target}`, outside of its folder; name the target itself")]
+    Link {
+        /// As it was named.
+        path: HostPath,
+        /// Where it leads.
+        target: HostPath,
+    },
     /// The workspace holds the home folder.
     #[error("the workspace would be `{path}`, which makes the home folder `{home}` writable with everything in it")]
     TooWide {

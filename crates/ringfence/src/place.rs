@@ -151,7 +151,13 @@ fn folder(path: &HostPath) -> Result<HostPath, PlaceError> {
     if !real.is_dir() {
         return Err(PlaceError::NotAFolder { path: path.clone() });
     }
-    Ok(HostPath::new(real)?)
+    let real = HostPath::new(real)?;
+    let parent = path.as_path().parent().and_then(|parent| std::fs::canonicalize(parent).ok());
+    let leaves = !parent.is_some_and(|parent| real.as_path().starts_with(parent));
+    if leaves && path.as_path().is_symlink() {
+        return Err(PlaceError::Link { path: path.clone(), target: real });
+    }
+    Ok(real)
 }
 
 /// The user's policy folder. The XDG base directory specification says that a relative value is to be ignored.
@@ -185,6 +191,23 @@ mod tests {
         assert_eq!(place(&inner, &inner, home).project_file(), Some(repository.join(PROJECT_FILE)));
         std::fs::write(inner.join(PROJECT_FILE), "").unwrap();
         assert_eq!(place(&inner, &inner, home).project_file(), Some(inner.join(PROJECT_FILE)), "the nearest");
+    }
+
+    #[test]
+    fn a_link_out_of_its_folder_names_no_workspace() {
+        let top = tempfile::tempdir().unwrap();
+        let top = HostPath::new(top.path().canonicalize().unwrap()).unwrap();
+        for dir in ["project/real", "other"] {
+            std::fs::create_dir_all(top.as_path().join(dir)).unwrap();
+        }
+        for (link, target) in [("project/out", "../other"), ("project/within", "real"), ("project/far", "/")] {
+            std::os::unix::fs::symlink(target, top.as_path().join(link)).unwrap();
+        }
+        let of = |name: &str| folder(&HostPath::new(top.as_path().join(name)).unwrap());
+        assert!(matches!(of("project/out"), Err(PlaceError::Link { .. })));
+        assert!(matches!(of("project/far"), Err(PlaceError::Link { .. })));
+        assert_eq!(of("project/within").unwrap(), top.join("project").join("real"));
+        assert_eq!(of("other").unwrap(), top.join("other"));
     }
 
     #[test]
