@@ -7,13 +7,18 @@ use std::process::Command;
 
 /// Runs `cargo` in the workspace; the one that started us, so that both are of one toolchain.
 pub(crate) fn cargo(root: &Path, args: &[&str]) -> Result<()> {
-    cargo_with(root, args, &[])
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    start(root, &cargo, args, &[])
 }
 
-/// The same, with paths in environment variables.
-pub(crate) fn cargo_with(root: &Path, args: &[&str], env: &[(&str, &Path)]) -> Result<()> {
+/// Runs `cargo test`, with paths in environment variables, and with every signal as a program expects it: a command in
+/// the background of a script is started with SIGINT ignored, one below nohup(1) with SIGHUP; ringfence hands that on as
+/// every launcher does, and tests that send signals would wait for ever.
+pub(crate) fn cargo_test(root: &Path, args: &[&str], env: &[(&str, &Path)]) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    start(root, &cargo, args, env)
+    let cargo = cargo.to_string_lossy();
+    let args: Vec<&str> = ["--default-signal", &*cargo, "test"].into_iter().chain(args.iter().copied()).collect();
+    start(root, OsStr::new("env"), &args, env)
 }
 
 /// Runs a program and fails unless it ended with status 0.

@@ -9,13 +9,13 @@ pub(crate) fn run(root: &Path, quick: bool) -> Result<()> {
     if !quick {
         run::program(root, "bash", &["tests/install-peers.sh"])?;
     }
-    run::cargo(root, &["test", "--workspace", "--exclude", "ringfence-e2e", "--all-features", "--locked"])?;
+    run::cargo_test(root, &["--workspace", "--exclude", "ringfence-e2e", "--all-features", "--locked"], &[])?;
     if !quick {
         // The suite runs the program as its users do: built for release.
         run::cargo(root, &["build", "--release", "--locked", "-p", "ringfence-cli"])?;
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let built = target.join("release").join("ringfence");
-        run::cargo_with(root, &["test", "--locked", "-p", "ringfence-e2e"], &[("RINGFENCE_BIN", &built)])?;
+        run::cargo_test(root, &["--locked", "-p", "ringfence-e2e"], &[("RINGFENCE_BIN", &built)])?;
     }
     Ok(())
 }
