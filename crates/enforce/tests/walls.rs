@@ -393,7 +393,10 @@ fn signals_reach_the_command(w: &World) {
 
 fn a_stop_stops_the_launcher_and_goes_on_with_it(w: &World) {
     let script = "echo ready; kill -STOP $$; echo again";
-    let mut child = w.inside(&[], &["sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    // A group of its own below this process is one that somebody could continue, whatever this process was started by; the
+    // kernel stops no orphaned group (setpgid(2)).
+    let mut command = w.inside(&[], &["sh", "-c", script]);
+    let mut child = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
     let state = |pid: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit(") ").next().unwrap_or_default().chars().next()
