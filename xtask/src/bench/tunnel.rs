@@ -66,14 +66,19 @@ fn figures(command: &mut Command, place: &Path) -> Result<Figures> {
     }
 }
 
-/// Answers `p` with 64 bytes for each 64 bytes, `d` with [`BYTES`] bytes.
+/// First byte of a connection for round trips, and of one for throughput. Bytes that begin neither TLS nor HTTP, so that the
+/// tunnel is an opaque one from the first on.
+const PING: [u8; 1] = [1];
+const STREAM: [u8; 1] = [2];
+
+/// Answers [`PING`] with 64 bytes for each 64 bytes, [`STREAM`] with [`BYTES`] bytes.
 fn serve(mut stream: TcpStream) {
     let _ = stream.set_nodelay(true);
     let mut mode = [0u8; 1];
     if stream.read_exact(&mut mode).is_err() {
         return;
     }
-    if mode == *b"p" {
+    if mode == PING {
         let mut block = [0u8; 64];
         while stream.read_exact(&mut block).is_ok() && stream.write_all(&block).is_ok() {}
     } else {
@@ -91,7 +96,7 @@ pub(crate) fn client(args: &[String]) -> Result<()> {
         bail!("usage: bench-client direct|connect PORT");
     };
     let mut stream = dial(way, port)?;
-    stream.write_all(b"p")?;
+    stream.write_all(&PING)?;
     let mut micros = Vec::with_capacity(PINGS);
     let mut block = [1u8; 64];
     for _ in 0..PINGS {
@@ -102,7 +107,7 @@ pub(crate) fn client(args: &[String]) -> Result<()> {
     }
     drop(stream);
     let mut stream = dial(way, port)?;
-    stream.write_all(b"d")?;
+    stream.write_all(&STREAM)?;
     let mut sink = vec![0u8; 1 << 20];
     let begin = Instant::now();
     let mut total = 0u64;
