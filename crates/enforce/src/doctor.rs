@@ -3,6 +3,7 @@
 //! The probe of the launch path foretells; this tries. It is for a person who asks why a wall cannot be built, so each row
 //! carries what was found and what to do.
 
+use crate::linux::launch::NAMESPACES;
 use crate::store::Store;
 use ringfence_plan::HostFacts;
 use ringfence_plan::facts::{Availability, CgroupFacts};
@@ -349,16 +350,7 @@ fn text(error: SysError) -> String {
 
 /// Runs `body` as process 1 of fresh namespaces, with the id map that a run of this user has.
 fn in_namespaces(ids: Ids, body: impl FnOnce() -> Result<String, String>) -> Result<String, String> {
-    let all = [
-        Namespace::User,
-        Namespace::Mount,
-        Namespace::Pid,
-        Namespace::Net,
-        Namespace::Ipc,
-        Namespace::Uts,
-        Namespace::Cgroup,
-    ];
-    in_child(&all, move || {
+    in_child(&NAMESPACES, move || {
         clone::deny_setgroups(MapOf::Own).map_err(text)?;
         let one = |id: u32| [IdRange { inside: id, outside: id, count: 1 }];
         clone::write_ids(MapOf::Own, IdMap::Users, &one(ids.uid)).map_err(text)?;

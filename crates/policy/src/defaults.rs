@@ -74,12 +74,16 @@ impl Stores {
     /// Whether an entry of the table, a path below the home folder with wildcards, becomes a rule.
     fn take(&self, entry: &str) -> bool {
         let Self::Near(shown) = self else { return true };
-        // What stands before the first wildcard, cut at a whole name.
-        let literal = match entry.bytes().position(|b| b"*?[{\\".contains(&b)) {
-            Some(at) => entry.get(..at).and_then(|head| head.rsplit_once('/')).map_or("", |(folder, _)| folder),
-            None => entry,
-        };
+        let literal = literal_part(entry);
         shown.iter().any(|path| is_below(literal.as_bytes(), path) || is_below(path, literal.as_bytes()))
+    }
+}
+
+/// What stands before the first wildcard of an entry, cut at a whole name.
+fn literal_part(entry: &str) -> &str {
+    match entry.find(['*', '?', '[', '{', '\\']) {
+        Some(at) => entry.get(..at).and_then(|head| head.rsplit_once('/')).map_or("", |(folder, _)| folder),
+        None => entry,
     }
 }
 
@@ -98,10 +102,7 @@ pub fn fragment(base: &Base) -> Fragment {
 
 /// Paths of the home folder that the table shows, relative to it, up to their first wildcard.
 pub(crate) fn shown_at_home() -> impl Iterator<Item = &'static str> {
-    entries(HOME_SHOWN).map(|(_, path)| match path.find(['*', '?', '[', '{', '\\']) {
-        Some(at) => path.get(..at).and_then(|head| head.rsplit_once('/')).map_or("", |(folder, _)| folder),
-        None => path,
-    })
+    entries(HOME_SHOWN).map(|(_, path)| literal_part(path))
 }
 
 /// The same with fewer stores.

@@ -61,7 +61,8 @@ pub(crate) const FORWARDED: [Signal; 9] = [
     Signal::CONT,
 ];
 
-const NAMESPACES: [Namespace; 7] = [
+/// The namespaces that a sandbox has of its own.
+pub(crate) const NAMESPACES: [Namespace; 7] = [
     Namespace::User,
     Namespace::Mount,
     Namespace::Pid,
